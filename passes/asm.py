@@ -1,0 +1,77 @@
+"""Writes LLVM text line by line, with fresh names: for loop nests and plans, which are too regular for an IR.
+
+``a("add i64 {} , 1", x)`` appends ``%t7 = add i64 %x, 1`` and returns ``"%t7"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .ir.model import LinExpr
+
+DECLARATIONS = "declare i64 @llvm.smin.i64(i64, i64)\ndeclare i64 @llvm.smax.i64(i64, i64)\n"
+"""What the text of any :class:`Asm` may call."""
+
+LOAD_AS = {"i1": "i8", "i8": "i8", "i32": "i32", "float": "float", "double": "double", "i64": "i64", "ptr": "ptr"}
+
+
+class Asm:
+    """One function's body under construction."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.count = 0
+
+    def fresh(self, stem: str = "t") -> str:
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def __call__(self, template: str, *values: str) -> str:
+        name = f"%{self.fresh()}"
+        self.lines.append(f"  {name} = {template.format(*values)}")
+        return name
+
+    def do(self, template: str, *values: str) -> None:
+        self.lines.append("  " + template.format(*values))
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+
+    # integers --------------------------------------------------------------------------------------------------
+
+    def add(self, a: str, b: str) -> str:
+        return a if b == "0" else b if a == "0" else self("add nsw i64 {}, {}", a, b)
+
+    def sub(self, a: str, b: str) -> str:
+        return a if b == "0" else self("sub nsw i64 {}, {}", a, b)
+
+    def mul(self, a: str, b: str) -> str:
+        return a if b == "1" else b if a == "1" else self("mul nsw i64 {}, {}", a, b)
+
+    def extreme(self, which: str, values: Iterable[str]) -> str:
+        """Largest (``smax``) or smallest (``smin``) of some integers."""
+        first, *rest = dict.fromkeys(values)
+        for v in rest:
+            first = self(f"call i64 @llvm.{which}.i64(i64 {{}}, i64 {{}})", first, v)
+        return first
+
+    def lin(self, expr: LinExpr, names: dict[str, str]) -> str:
+        total = str(expr.const)
+        for name, coeff in expr.terms:
+            total = self.add(self.mul(names[name], str(coeff)), total)
+        return total
+
+    # words -------------------------------------------------------------------------------------------------------
+
+    def word(self, base: str, at: int | str, type: str = "i64") -> str:
+        """Load word ``at`` of the block ``base``."""
+        p = self("getelementptr inbounds i64, ptr {}, i64 {}", base, str(at))
+        v = self(f"load {LOAD_AS[type]}, ptr {{}}, align 8", p)
+        return self("trunc i8 {} to i1", v) if type == "i1" else v
+
+    def set_word(self, base: str, at: int | str, value: str) -> None:
+        p = self("getelementptr inbounds i64, ptr {}, i64 {}", base, str(at))
+        self.do("store i64 {}, ptr {}, align 8", value, p)
+
+    def text(self, head: str) -> str:
+        return "\n".join([f"{head} {{", "entry:", *self.lines, "}", ""])

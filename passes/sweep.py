@@ -1,0 +1,114 @@
+"""A sweep: one function of a point, run over a box of points, with a guard-free core inside.
+
+Most of a box is *core*: points at which every guard is known to hold, so that the function runs without branches and
+vectorises. What is left is cut into a few *edge* boxes, where the guarded form runs. Bounds are extremes over
+:class:`~.layout.Term`: they are known only at launch, from shapes and integer arguments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .ir.model import Access, Const, Function, Index, Instr, LinExpr, PointFn, Value
+from .layout import Range, Term
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A sum over all points of a sweep: the cotangent of a scalar, or of one element of an array (``access``)."""
+
+    param: str
+    access: Access | None = None
+
+
+@dataclass
+class Sweep:
+    """What ``nest.py`` turns into loops.
+
+    ``outer``: the box, lowest of the ``lo`` terms to highest of the ``hi`` terms, cut to ``extents`` where given.
+    ``core``: highest ``lo`` to lowest ``hi``; ``None``: all is core. ``core_fn`` and ``edge_fn`` take the indices,
+    then words of the block, the bounds of the launch domain ``D.lo0, D.hi0, …`` and pointers to float64 accumulators
+    ``sum.0, …`` (one a reduction), as they name them. ``helpers`` are functions that these call; ``reads`` the arrays
+    whose primal values are read.
+    """
+
+    title: str
+    stage: int
+    rank: int
+    outer: tuple[Range, ...]
+    core: tuple[Range, ...] | None
+    core_fn: Function
+    edge_fn: Function | None = None
+    helpers: list[Function] = field(default_factory=list)
+    extents: tuple[str, ...] = ()
+    reductions: tuple[Reduction, ...] = ()
+    reads: frozenset[str] = frozenset()
+
+
+def domain_box(rank: int) -> tuple[Range, ...]:
+    """The launch domain itself."""
+    return tuple(Range((Term(("lo", a)),), (Term(("hi", a)),)) for a in range(rank))
+
+
+def wrapping(pf: PointFn, wraps: frozenset[str], key: object) -> list[tuple[int, LinExpr]]:
+    """``(axis, offset)`` of the indices of ``pf`` that are negative somewhere in the launch."""
+    found: dict[tuple[int, LinExpr], None] = {}
+    for i in pf.fn.instrs():
+        if i.access is None or i.op not in ("aload", "astore"):
+            continue
+        for d, index in enumerate(i.access.dims):
+            if index.wraps and index.axis is not None and key(i.access, d) in wraps:  # type: ignore[operator]
+                found[(index.axis, index.offset)] = None
+    return list(found)
+
+
+def core_of_domain(rank: int, wrapped: list[tuple[int, LinExpr]]) -> tuple[Range, ...]:
+    """The part of the launch domain in which no index is negative."""
+    return tuple(
+        Range((Term(("lo", a)), *(Term(None, -off) for axis, off in wrapped if axis == a)), (Term(("hi", a)),))
+        for a in range(rank))
+
+
+def invariant_only(access: Access, d: int) -> bool:
+    """The wrap test of a core: no index of a point is negative; the sign of one that all points share is looked at."""
+    return access.dims[d].axis is None
+
+
+class Emit:
+    """Appends integer and memory instructions to a block; what the float rules need is in ``build.py``."""
+
+    def __init__(self, fn: Function, name: str = "entry") -> None:
+        self.fn = fn
+        self.block = fn.block(name)
+
+    def __call__(self, op: str, type: str, operands: list[Value], **kw: object) -> Instr:
+        return self.block.append(Instr(op, type, operands, **kw))  # type: ignore[arg-type]
+
+    def new_block(self, name: str) -> None:
+        """Go on in a fresh block; the caller ends the old one."""
+        self.block = self.fn.block(name)
+
+    def lin(self, expr: LinExpr) -> Value:
+        from .own import lin_value
+
+        instrs: list[Instr] = []
+        v = lin_value(instrs, self.fn, expr)
+        for i in instrs:
+            self.block.append(i)
+        return v
+
+    def add(self, a: Value, b: Value) -> Value:
+        if isinstance(b, Const) and b.text == "0":
+            return a
+        return self("add", "i64", [a, b], flags=("nsw",))
+
+    def sub(self, a: Value, b: Value) -> Value:
+        if isinstance(b, Const) and b.text == "0":
+            return a
+        if isinstance(b, Const):
+            return self("add", "i64", [a, Const("i64", str(-int(b.text)))], flags=("nsw",))
+        return self("sub", "i64", [a, b], flags=("nsw",))
+
+    def index(self, point: list[Value], index: Index) -> Value:
+        x = self.lin(index.offset)
+        return x if index.axis is None else self.add(point[index.axis], x)
