@@ -8,7 +8,8 @@ adjoint stencil loops", ICPP 2019, here on compiled code.)
 
 Each offset gets a copy of the adjoint body that keeps only the additions at this offset (:func:`contribution`); dead
 code elimination thins it to what they need. In the core of the box every ``q - o`` lies in the launch domain; in the
-edge boxes each copy runs behind a branch. An index that wraps contributes from a second place, ``q - o - n``.
+edge boxes each copy runs behind a branch. An index that wraps contributes from a second place, ``q - o - n``. A map
+that leaves out axes of the point (``rho[k]`` in three dimensions) sums over these axes, all of it guarded.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain, combinations
 
-from ..errors import NotDifferentiableError
 from .ir.model import Access, Arg, Const, Function, Index, Instr, LinExpr, PointFn, Value
 from .layout import Range, Term
 from .lower import lower, resolve_wraps
@@ -37,14 +37,9 @@ def classes(body: PointFn, array: str) -> dict[Class, Instr]:
     return found
 
 
-def check_map(body: PointFn, array: str, dims: Class, at: Instr) -> None:
-    """Refuse what this gather does not turn round: a map that is not one to one."""
-    axes = [d.axis for d in dims]
-    if sorted(a for a in axes if a is not None) != list(range(body.rank)) or None in axes:
-        raise NotDifferentiableError(
-            f"'{array}' is read through an index that leaves out an axis of the launch domain, so that many points "
-            "read one entry; its derivative is not available yet", loc=at.loc,
-            remedy=f"pass '{array}' as an array of the full rank, or leave its derivative out (Const)")
+def one_to_one(rank: int, dims: Class) -> bool:
+    """Whether each entry is touched from one point: the dimensions are the axes of the point, in some order."""
+    return sorted(-1 if d.axis is None else d.axis for d in dims) == list(range(rank))
 
 
 def contribution(body: PointFn, array: str, dims: Class, name: str, wraps: WrapTest) -> Function:
@@ -74,8 +69,16 @@ def contribution(body: PointFn, array: str, dims: Class, name: str, wraps: WrapT
     return fn
 
 
-def gather_sweep(body: PointFn, stage: int, array: str, words: list[tuple[str, str]], *, assign: bool,
-                 wrapped: list[tuple[int, LinExpr]], wraps: WrapTest) -> Sweep:
+def gather_sweep(
+    body: PointFn,
+    stage: int,
+    array: str,
+    words: list[tuple[str, str]],
+    *,
+    assign: bool,
+    wrapped: list[tuple[int, LinExpr]],
+    wraps: WrapTest,
+) -> Sweep:
     """The sweep that adds to (``assign``: writes) the whole shadow of ``array``.
 
     ``words``: names and types of the parameters that follow the indices. ``wrapped``: the indices of the primal body
@@ -92,28 +95,40 @@ def gather_sweep(body: PointFn, stage: int, array: str, words: list[tuple[str, s
         edge_parts = [contribution(body, array, c, f"{stem}.e{k}", wraps) for k, c in enumerate(found)]
     helpers = list({f.name: f for f in (*core_parts, *edge_parts)}.values())
     reads = frozenset(i.array for f in helpers for i in f.instrs() if i.op == "aload")
-    core_fn = _collect(f"{stem}.core", body, array, words, list(zip(found, core_parts, strict=True)), assign, None)
     edge_fn = _collect(f"{stem}.edge", body, array, words, list(zip(found, edge_parts, strict=True)), assign, wraps)
-    outer, core = _boxes(body, array, list(found), assign, wrapped, wraps)
+    title = f"gather {array}' over {len(found)} offset{'s' * (len(found) != 1)}"
+    extents = tuple(f"{array}.n{d}" for d in range(param.rank))
     for f in helpers:
         lower(f)
-    return Sweep(f"gather {array}' over {len(found)} offset{'s' * (len(found) != 1)}", stage, param.rank, outer,
-                 core, core_fn, edge_fn, helpers, tuple(f"{array}.n{d}" for d in range(param.rank)), reads=reads)
+    if not all(one_to_one(body.rank, c) for c in found):
+        box = tuple(Range((Term(None),), (Term(None, LinExpr.of(0, {n: 1})),)) for n in extents)
+        return Sweep(
+            f"{title}, summing over the axes that it leaves out",
+            stage,
+            param.rank,
+            box,
+            None,
+            edge_fn,
+            None,
+            helpers,
+            extents,
+            reads=reads,
+        )
+    core_fn = _collect(f"{stem}.core", body, array, words, list(zip(found, core_parts, strict=True)), assign, None)
+    outer, core = _boxes(body, array, list(found), assign, wrapped, wraps)
+    return Sweep(title, stage, param.rank, outer, core, core_fn, edge_fn, helpers, extents, reads=reads)
 
 
-def _access(array: str, dims: Class) -> Access:
-    return Access(array, dims)
-
-
-def _boxes(body: PointFn, array: str, found: list[Class], assign: bool, wrapped: list[tuple[int, LinExpr]],
-           wraps: WrapTest) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
+def _boxes(
+    body: PointFn, array: str, found: list[Class], assign: bool, wrapped: list[tuple[int, LinExpr]], wraps: WrapTest
+) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
     """The box of entries that receive anything, and the core in which every offset contributes unguarded."""
     rank = body.array(array).rank
     inside = core_of_domain(body.rank, wrapped)
     outer, core = [], []
     for d in range(rank):
         extent = LinExpr.of(0, {f"{array}.n{d}": 1})
-        whole = assign or any(c[d].wraps and wraps(_access(array, c), d) for c in found)
+        whole = assign or any(c[d].wraps and wraps(Access(array, c), d) for c in found)
         lo, hi, core_lo, core_hi = [], [], [], []
         for c in found:
             axis, off = c[d].axis, c[d].offset
@@ -122,65 +137,98 @@ def _boxes(body: PointFn, array: str, found: list[Class], assign: bool, wrapped:
             hi.append(Term(("hi", axis), off))
             core_lo += [Term(t.base, t.offset + off) for t in inside[axis].lo]
             core_hi += [Term(t.base, t.offset + off) for t in inside[axis].hi]
-            if c[d].wraps and wraps(_access(array, c), d):
+            if c[d].wraps and wraps(Access(array, c), d):
                 core_hi.append(Term(("lo", axis), off + extent))
         if whole:
             lo, hi = [Term(None)], [Term(None, extent)]
         outer.append(Range(tuple(dict.fromkeys(lo)), tuple(dict.fromkeys(hi))))
-        core.append(Range(tuple(dict.fromkeys(core_lo)) or (Term(None),),
-                          tuple(dict.fromkeys(core_hi)) or (Term(None, extent),)))
+        core.append(
+            Range(
+                tuple(dict.fromkeys(core_lo)) or (Term(None),), tuple(dict.fromkeys(core_hi)) or (Term(None, extent),)
+            )
+        )
     return tuple(outer), tuple(core)
 
 
-def _collect(name: str, body: PointFn, array: str, words: list[tuple[str, str]], parts: list[tuple[Class, Function]],
-             assign: bool, guard: WrapTest | None) -> Function:
-    """``shadow[q] (+)= sum over parts of part(q - o)``; with ``guard`` each part only where ``q - o`` is in the domain."""
+def _collect(
+    name: str,
+    body: PointFn,
+    array: str,
+    words: list[tuple[str, str]],
+    parts: list[tuple[Class, Function]],
+    assign: bool,
+    guard: WrapTest | None,
+) -> Function:
+    """``shadow[q] (+)= sum over parts of part(q - o)``; with ``guard`` each part only where ``q - o`` is in the domain.
+
+    A guarded part whose map leaves out axes of the point sums over these axes, in float64.
+    """
     param = body.array(array)
     args = [Arg("i64", f"i{d}") for d in range(param.rank)] + [Arg(t, w) for w, t in words]
     bounds = [Arg("i64", f"D.{e}{a}") for a in range(body.rank) for e in ("lo", "hi")] if guard else []
     fn = Function(name, "void", args + bounds, linkage="internal", attrs=("alwaysinline", "nounwind"))
     e = Emit(fn)
-    q = args[: param.rank]
+    q: list[Value] = list(args[: param.rank])
     dims = tuple(Index(d, LinExpr()) for d in range(param.rank))
-    acc = e("alloca", "ptr", [], elem=param.elem, name="acc")
-    e("store", "void", [Const(param.elem, "0.000000e+00") if assign and guard else neutral(param.elem), acc])
-    count = 0
+    wide = param.elem if all(one_to_one(body.rank, c) for c, _ in parts) else "double"
+    acc = e("alloca", "ptr", [], elem=wide, name="acc")
+    e("store", "void", [Const(wide, "0.000000e+00") if assign and guard else neutral(wide), acc])
+
+    def add(point: list[Value], part: Function) -> None:
+        value: Value = e("call", param.elem, [*point, *args[param.rank :]], callee=part.name)
+        if wide != param.elem:
+            value = e("fpext", wide, [value])
+        before = e("load", wide, [acc])
+        e("store", "void", [e("fadd", wide, [before, value], flags=ADJOINT_FLAGS), acc])
+
     for cls, part in parts:
-        flips = [d for d, index in enumerate(cls) if guard and index.wraps and guard(_access(array, cls), d)]
+        flips = [
+            d
+            for d, index in enumerate(cls)
+            if guard and index.axis is not None and index.wraps and guard(Access(array, cls), d)
+        ]
         for wrapped in chain.from_iterable(combinations(flips, k) for k in range(len(flips) + 1)):
-            p: list[Value] = [Const("i64", "0")] * body.rank
+            point: list[Value | None] = [None] * body.rank
+            conditions: list[Value] = []
             for d, index in enumerate(cls):
-                assert index.axis is not None
+                if index.axis is None:
+                    at: Value = e.lin(index.offset)
+                    if index.wraps:
+                        at = e("iwrap", "i64", [at, fn.arg(f"{array}.n{d}")])
+                    conditions.append(e("icmp", "i1", [q[d], at], pred="eq"))
+                    continue
                 x = e.sub(q[d], e.lin(index.offset))
-                p[index.axis] = e.sub(x, fn.arg(f"{array}.n{d}")) if d in wrapped else x
-            after = None
-            if guard:
-                ok: Value = Const("i1", "true")
-                for a in range(body.rank):
-                    for pred, bound in (("sge", f"D.lo{a}"), ("slt", f"D.hi{a}")):
-                        ok = _and(e, ok, e("icmp", "i1", [p[a], fn.arg(bound)], pred=pred))
-                for d in flips:
-                    at = e.index(p, cls[d])
-                    ok = _and(e, ok, e("icmp", "i1", [at, Const("i64", "0")], pred="slt" if d in wrapped else "sge"))
-                inside, after = fn.block(f"in{count}"), fn.block(f"out{count}")
-                e("br", "void", [ok], targets=[inside, after])
-                e.block = inside
-            value = e("call", param.elem, [*p, *args[param.rank:]], callee=part.name)
-            total = e("fadd", param.elem, [e("load", param.elem, [acc]), value], flags=ADJOINT_FLAGS)
-            e("store", "void", [total, acc])
-            if after is not None:
-                e("br", "void", [], targets=[after])
-                e.block = after
-            count += 1
-    total = e("load", param.elem, [acc])
+                if d in wrapped:
+                    x = e.sub(x, fn.arg(f"{array}.n{d}"))
+                if point[index.axis] is None:
+                    point[index.axis] = x
+                else:
+                    conditions.append(e("icmp", "i1", [x, point[index.axis]], pred="eq"))  # type: ignore[list-item]
+            if guard is None:
+                add(point, part)  # type: ignore[arg-type]
+                continue
+            for a, x in enumerate(point):
+                if x is not None:
+                    conditions.append(e("icmp", "i1", [x, fn.arg(f"D.lo{a}")], pred="sge"))
+                    conditions.append(e("icmp", "i1", [x, fn.arg(f"D.hi{a}")], pred="slt"))
+            for d in flips:
+                at = e.index(point, cls[d])  # type: ignore[arg-type]
+                conditions.append(e("icmp", "i1", [at, Const("i64", "0")], pred="slt" if d in wrapped else "sge"))
+            after = e.when(conditions)
+            loops = [(a, e.loop(fn.arg(f"D.lo{a}"), fn.arg(f"D.hi{a}"))) for a, x in enumerate(point) if x is None]
+            for a, loop in loops:
+                point[a] = loop.index
+            add(point, part)  # type: ignore[arg-type]
+            for _, loop in reversed(loops):
+                e.end_loop(loop)
+            e.go(after)
+    total: Value = e("load", wide, [acc])
+    if wide != param.elem:
+        total = e("fptrunc", param.elem, [total])
     if not assign:
-        old = e("sload", param.elem, list(q), array=array, access=_access(array, dims))
+        old = e("sload", param.elem, q, array=array, access=Access(array, dims))
         total = e("fadd", param.elem, [old, total], flags=ADJOINT_FLAGS)
-    e("sstore", "void", [total, *q], array=array, access=_access(array, dims))
+    e("sstore", "void", [total, *q], array=array, access=Access(array, dims))
     e("ret", "void", [])
     lower(fn)
     return fn
-
-
-def _and(e: Emit, a: Value, b: Value) -> Value:
-    return b if isinstance(a, Const) else e("and", "i1", [a, b])

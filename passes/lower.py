@@ -49,7 +49,7 @@ def _lower_one(fn: Function, block: Block, i: Instr) -> None:
         value = i.operands[:1] if i.op in ("astore", "sstore") else []
         prefix = i.array + ("'" if i.op[0] == "s" else "")
         offset: Value | None = None
-        for d, index in enumerate(i.operands[len(value):]):
+        for d, index in enumerate(i.operands[len(value) :]):
             part: Value = emit("mul", "i64", [index, fn.arg(f"{prefix}.s{d}")], flags=("nsw",))
             offset = part if offset is None else emit("add", "i64", [offset, part], flags=("nsw",))
         address: Value = fn.arg(f"{prefix}.data")

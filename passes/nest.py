@@ -70,12 +70,16 @@ def sweep_text(number: int, sweep: Sweep, tail: Tail, words: Words, reverse: boo
 
 def _outer_args(fn: Function, sweep: Sweep, words: Words) -> list[tuple[str, str]]:
     """Type and name of what a nest takes besides its box: the words that its function uses and that vary."""
-    return [(a.type, a.name) for a in fn.args[sweep.rank:]
-            if a.name not in words.constants and not a.name.startswith("sum.")]
+    return [
+        (a.type, a.name)
+        for a in fn.args[sweep.rank :]
+        if a.name not in words.constants and not a.name.startswith("sum.")
+    ]
 
 
-def _driver_text(name: str, sweep: Sweep, tail: Tail, words: Words, parts: list[tuple[Function, str]],
-                 reverse: bool) -> str:
+def _driver_text(
+    name: str, sweep: Sweep, tail: Tail, words: Words, parts: list[tuple[Function, str]], reverse: bool
+) -> str:
     a = Asm()
     r, block = sweep.rank, "%block"
     values: dict[str, str] = {}
@@ -111,8 +115,7 @@ def _driver_text(name: str, sweep: Sweep, tail: Tail, words: Words, parts: list[
         hi[d] = a.extreme("smin", [a.add(lo[d], size), a.word(block, a.add(base, str(r + d)))])
     sums = ""
     if sweep.reductions:
-        sums = a("getelementptr inbounds double, ptr {}, i64 {}", partials,
-                 a.mul("%t", str(len(sweep.reductions))))
+        sums = a("getelementptr inbounds double, ptr {}, i64 {}", partials, a.mul("%t", str(len(sweep.reductions))))
     bounds = [f"i64 {v}" for pair in zip(lo, hi, strict=True) for v in pair]
     if len(parts) == 2:
         a.do("br i1 {}, label %core, label %edge", a("icmp eq i64 {}, 0", box))
@@ -137,7 +140,7 @@ def _nest_text(fn: Function, nest: str, sweep: Sweep, words: Words, reverse: boo
     a = Asm()
     outer = _outer_args(fn, sweep, words)
     params = [f"i64 %{e}{d}" for d in range(sweep.rank) for e in ("lo", "hi")]
-    params += [f"{'ptr noalias' if t == 'ptr' else t} %\"{n}\"" for t, n in outer]
+    params += [f'{"ptr noalias" if t == "ptr" else t} %"{n}"' for t, n in outer]
     order = loop_order(sweep.rank, reverse)
     if sweep.reductions:
         params.append("ptr noalias %sums")
@@ -155,7 +158,7 @@ def _nest_text(fn: Function, nest: str, sweep: Sweep, words: Words, reverse: boo
         a.label(f"body{d}")
         before = f"body{d}"
     args = [f"i64 %i{d}" for d in range(sweep.rank)]
-    for arg in fn.args[sweep.rank:]:
+    for arg in fn.args[sweep.rank :]:
         value = words.constants.get(arg.name) or (f"%{arg.name}" if arg.name.startswith("sum.") else f'%"{arg.name}"')
         args.append(f"{arg.type} {value}")
     a.do(f'call void @"{fn.name}"({", ".join(args)})')
@@ -202,8 +205,7 @@ def reduce_text(number: int, sweep: Sweep, tail: Tail, words: Words) -> str:
         elem = "double"
         if reduction.access is not None:
             elem = words.types[f"{reduction.param}'.elem"]
-            names = {n: words.load(a, "%block", n)
-                     for index in reduction.access.dims for n, _ in index.offset.terms}
+            names = {n: words.load(a, "%block", n) for index in reduction.access.dims for n, _ in index.offset.terms}
             offset = "0"
             for d, index in enumerate(reduction.access.dims):
                 x = a.lin(index.offset, names)

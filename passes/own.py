@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ..errors import NotDifferentiableError
 from .ir.graph import reverse_postorder
-from .ir.model import Access, Arg, Const, Function, Instr, LinExpr, PointFn, Value
+from .ir.model import Access, Const, Function, Instr, LinExpr, PointFn, Value
 
 _NEVER, _MAYBE, _ALWAYS = 0, 1, 2
 
@@ -110,8 +110,10 @@ def to_slots(pf: PointFn) -> dict[Value, Value]:
             if is_guarded(access):
                 raise NotDifferentiableError(
                     f"'{array}' is read after a write to it that is made on some paths only, and only in a part of "
-                    "the domain", loc=mixed[0].loc,
-                    remedy="read the old value into a variable at the top of the body")
+                    "the domain",
+                    loc=mixed[0].loc,
+                    remedy="read the old value into a variable at the top of the body",
+                )
             points: list[Value] = list(pf.index)
             index = index_values(top, fn, points, access)
             top.append(Instr("aload", elem, index, array=array, access=access, name=f"{array}.old", loc=mixed[0].loc))
@@ -133,5 +135,3 @@ def to_slots(pf: PointFn) -> dict[Value, Value]:
         i.operands = [replaced.get(v, v) for v in i.operands]
     prepend(fn, top)
     return replaced
-
-

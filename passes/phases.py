@@ -26,8 +26,15 @@ def with_words(pf: PointFn, words: Words) -> PointFn:
     return pf
 
 
-def adjoint_sweeps(body: PointFn, stage: int, keep_seed: frozenset[str], assign: frozenset[str], words: Words,
-                   wrapped: list[tuple[int, LinExpr]], wraps: WrapTest) -> list[Sweep]:
+def adjoint_sweeps(
+    body: PointFn,
+    stage: int,
+    keep_seed: frozenset[str],
+    assign: frozenset[str],
+    words: Words,
+    wrapped: list[tuple[int, LinExpr]],
+    wraps: WrapTest,
+) -> list[Sweep]:
     """All sweeps of one stage's adjoint, in order."""
     sweeps: list[Sweep] = []
     added = dict.fromkeys(i.array for i in body.fn.instrs() if i.op == "accum")
@@ -38,7 +45,9 @@ def adjoint_sweeps(body: PointFn, stage: int, keep_seed: frozenset[str], assign:
     return sweeps if own is None else [*sweeps, own]
 
 
-def own_sweep(body: PointFn, stage: int, keep_seed: frozenset[str], wrapped: list[tuple[int, LinExpr]], wraps: WrapTest) -> Sweep | None:
+def own_sweep(
+    body: PointFn, stage: int, keep_seed: frozenset[str], wrapped: list[tuple[int, LinExpr]], wraps: WrapTest
+) -> Sweep | None:
     """The point-wise part: shadows of written arrays, and reductions."""
     reductions: dict[Reduction, None] = {}
     for i in body.fn.instrs():
@@ -53,13 +62,22 @@ def own_sweep(body: PointFn, stage: int, keep_seed: frozenset[str], wrapped: lis
     core, reads = _own_function(body, f"s{stage}.own.core", order, keep_seed, invariant_only)
     edge = _own_function(body, f"s{stage}.own.edge", order, keep_seed, wraps)[0] if wrapped else None
     names = [i.array for i in stored] + [r.param for r in order]
-    return Sweep("update " + ", ".join(f"{n}'" for n in dict.fromkeys(names)), stage, body.rank,
-                 domain_box(body.rank), core_of_domain(body.rank, wrapped) if wrapped else None, core, edge,
-                 reductions=tuple(order), reads=reads)
+    return Sweep(
+        "update " + ", ".join(f"{n}'" for n in dict.fromkeys(names)),
+        stage,
+        body.rank,
+        domain_box(body.rank),
+        core_of_domain(body.rank, wrapped) if wrapped else None,
+        core,
+        edge,
+        reductions=tuple(order),
+        reads=reads,
+    )
 
 
-def _own_function(body: PointFn, name: str, order: list[Reduction], keep_seed: frozenset[str],
-                  wraps: WrapTest) -> tuple[Function, frozenset[str]]:
+def _own_function(
+    body: PointFn, name: str, order: list[Reduction], keep_seed: frozenset[str], wraps: WrapTest
+) -> tuple[Function, frozenset[str]]:
     fn, _, _ = body.fn.clone(name)
     fn.linkage, fn.attrs = "internal", ("alwaysinline", "nounwind")
     sums = [Arg("ptr", f"sum.{k}") for k in range(len(order))]
@@ -83,6 +101,7 @@ def _own_function(body: PointFn, name: str, order: list[Reduction], keep_seed: f
 
 def _add_to(block: Block, cell: Value, value: Value) -> None:
     """``cell += value`` in float64, whatever the precision of the arrays."""
+
     def emit(op: str, type: str, operands: list[Value], **kw: object) -> Instr:
         return block.append(Instr(op, type, operands, **kw))  # type: ignore[arg-type]
 
@@ -94,8 +113,13 @@ def _add_to(block: Block, cell: Value, value: Value) -> None:
 def fill_sweep(body: PointFn, stage: int, array: str, words: Words) -> Sweep:
     """Set a whole shadow to zero: for ``assign`` where no single gather writes all of it."""
     param = body.array(array)
-    fn = Function(f"zero.{array}", "void", [Arg("i64", f"i{d}") for d in range(param.rank)]
-                  + [Arg(t, w) for w, t in words], linkage="internal", attrs=("alwaysinline", "nounwind"))
+    fn = Function(
+        f"zero.{array}",
+        "void",
+        [Arg("i64", f"i{d}") for d in range(param.rank)] + [Arg(t, w) for w, t in words],
+        linkage="internal",
+        attrs=("alwaysinline", "nounwind"),
+    )
     e = Emit(fn)
     e("sstore", "void", [Const(param.elem, "0.000000e+00"), *fn.args[: param.rank]], array=array)
     e("ret", "void", [])
@@ -103,4 +127,3 @@ def fill_sweep(body: PointFn, stage: int, array: str, words: Words) -> Sweep:
     extents = tuple(f"{array}.n{d}" for d in range(param.rank))
     box = tuple(Range((Term(None),), (Term(None, LinExpr.of(0, {n: 1})),)) for n in extents)
     return Sweep(f"zero {array}'", stage, param.rank, box, None, fn, extents=extents)
-

@@ -115,15 +115,17 @@ def _term(a: Asm, t: Term, domain: tuple[list[str], list[str]], names: dict[str,
     return off if t.base is None else a.add(domain[t.base[0] == "hi"][t.base[1]], off)
 
 
-def _ranges(a: Asm, ranges: tuple[Range, ...], inner: bool, domain: tuple[list[str], list[str]],
-            names: dict[str, str]) -> tuple[list[str], list[str]]:
+def _ranges(
+    a: Asm, ranges: tuple[Range, ...], inner: bool, domain: tuple[list[str], list[str]], names: dict[str, str]
+) -> tuple[list[str], list[str]]:
     lo = [a.extreme("smax" if inner else "smin", [_term(a, t, domain, names) for t in r.lo]) for r in ranges]
     hi = [a.extreme("smin" if inner else "smax", [_term(a, t, domain, names) for t in r.hi]) for r in ranges]
     return lo, hi
 
 
-def _boxes(a: Asm, p: PlannedSweep, domain: tuple[list[str], list[str]], names: dict[str, str],
-           reverse: bool) -> tuple[str, str]:
+def _boxes(
+    a: Asm, p: PlannedSweep, domain: tuple[list[str], list[str]], names: dict[str, str], reverse: bool
+) -> tuple[str, str]:
     """Cut a sweep into boxes and tiles, store them; returns the numbers of tiles and of points."""
     s, r = p.sweep, p.sweep.rank
     order = loop_order(r, reverse)
@@ -150,8 +152,8 @@ def _boxes(a: Asm, p: PlannedSweep, domain: tuple[list[str], list[str]], names: 
         boxes = [(k_lo, k_hi)]
         at_lo, at_hi = list(lo), list(hi)
         for d in order:
-            boxes.append((at_lo.copy(), [*at_hi[:d], k_lo[d], *at_hi[d + 1:]]))
-            boxes.append(([*at_lo[:d], k_hi[d], *at_lo[d + 1:]], at_hi.copy()))
+            boxes.append((at_lo.copy(), [*at_hi[:d], k_lo[d], *at_hi[d + 1 :]]))
+            boxes.append(([*at_lo[:d], k_hi[d], *at_lo[d + 1 :]], at_hi.copy()))
             at_lo[d], at_hi[d] = k_lo[d], k_hi[d]
     budget = a.extreme("smax", [str(TILE_POINTS), a("sdiv i64 {}, {}", points, str(MOST_TILES))])
     first = "0"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from . import asm
+from .affine import to_point
 from .canonical import canonicalise
 from .checks import Requirement, bounds_checks, wrap_key
 from .forward import tangent
@@ -24,7 +25,6 @@ from .phases import adjoint_sweeps, fill_sweep, with_words
 from .plan import PlannedStage, PlannedSweep, plan_text
 from .prepare import prepare_function
 from .race import check as check_race
-from .affine import to_point
 from .reverse import adjoint
 from .simplify import dce
 from .sweep import Sweep, core_of_domain, domain_box, invariant_only, wrapping
@@ -39,8 +39,9 @@ class Stage:
     loc: object = None
 
 
-def prepare_stage(text: str, name: str, rank: int, params: Sequence[Param], domain_text: str, domain_name: str,
-                  loc: object = None) -> Stage:
+def prepare_stage(
+    text: str, name: str, rank: int, params: Sequence[Param], domain_text: str, domain_name: str, loc: object = None
+) -> Stage:
     """Numba's LLVM text of a point function and of its domain to a checked stage.
 
     Raises ``NotDifferentiableError`` for what the passes do not know and ``RaceError`` where points conflict.
@@ -67,13 +68,15 @@ def keepable(stages: Sequence[Stage], array: str) -> bool:
 def primal_program(stages: Sequence[Stage], params: Sequence[Param], variant: Variant) -> Program:
     """The kernel itself."""
     stages = _renamed(stages, "p")
-    sweeps = [_point_sweep(f"run stage {k}", k, s.point, s.point, _words_of(params), variant)
-              for k, s in enumerate(stages)]
+    sweeps = [
+        _point_sweep(f"run stage {k}", k, s.point, s.point, _words_of(params), variant) for k, s in enumerate(stages)
+    ]
     return _assemble(stages, params, variant, [(s, False) for s in sweeps], _words_of(params))
 
 
-def tangent_program(stages: Sequence[Stage], params: Sequence[Param], variant: Variant,
-                    active: frozenset[str]) -> Program:
+def tangent_program(
+    stages: Sequence[Stage], params: Sequence[Param], variant: Variant, active: frozenset[str]
+) -> Program:
     """The kernel and its forward derivative in one run: tangents of ``active`` arrays are their shadows, those of
     scalars extra words ``<name>.tangent``."""
     stages = _renamed(stages, "t")
@@ -177,8 +180,9 @@ def _wrap_test(variant: Variant, stage: int) -> Callable[[Access, int], bool]:
     return wraps
 
 
-def _point_sweep(title: str, number: int, primal: PointFn, point: PointFn, words: list[tuple[str, str]],
-                 variant: Variant) -> Sweep:
+def _point_sweep(
+    title: str, number: int, primal: PointFn, point: PointFn, words: list[tuple[str, str]], variant: Variant
+) -> Sweep:
     """A point function run over its domain, as it stands."""
     wraps = _wrap_test(variant, number)
     wrapped = wrapping(primal, variant.wraps, lambda access, d: f"{number}:{wrap_key(access, d)}")
@@ -194,8 +198,15 @@ def _point_sweep(title: str, number: int, primal: PointFn, point: PointFn, words
 
     core = finished(f"{point.fn.name}.core", invariant_only)
     edge = finished(f"{point.fn.name}.edge", wraps) if wrapped else None
-    return Sweep(title, number, point.rank, domain_box(point.rank),
-                 core_of_domain(point.rank, wrapped) if wrapped else None, core, edge)
+    return Sweep(
+        title,
+        number,
+        point.rank,
+        domain_box(point.rank),
+        core_of_domain(point.rank, wrapped) if wrapped else None,
+        core,
+        edge,
+    )
 
 
 def _constants(params: Sequence[Param], variant: Variant, words: list[tuple[str, str]]) -> dict[str, str]:
@@ -209,8 +220,13 @@ def _constants(params: Sequence[Param], variant: Variant, words: list[tuple[str,
     return result
 
 
-def _assemble(stages: Sequence[Stage], params: Sequence[Param], variant: Variant,
-              sweeps: list[tuple[Sweep, bool]], words: list[tuple[str, str]]) -> Program:
+def _assemble(
+    stages: Sequence[Stage],
+    params: Sequence[Param],
+    variant: Variant,
+    sweeps: list[tuple[Sweep, bool]],
+    words: list[tuple[str, str]],
+) -> Program:
     """Lay out the block and write the module. A sweep that comes with True adds up the sums of the one before."""
     base = len(words)
     types = dict(words)
@@ -219,8 +235,11 @@ def _assemble(stages: Sequence[Stage], params: Sequence[Param], variant: Variant
             types[f"{p.name}'.elem"] = p.elem
     planned_stages, checks = [], []
     for k, s in enumerate(stages):
-        requirements = [(r, _check(k, r)) for r in bounds_checks(s.point)
-                        if not (r.kind == "wraps" and (r.axis is None or f"{k}:{r.key}" in variant.wraps))]
+        requirements = [
+            (r, _check(k, r))
+            for r in bounds_checks(s.point)
+            if not (r.kind == "wraps" and (r.axis is None or f"{k}:{r.key}" in variant.wraps))
+        ]
         checks += [c for _, c in requirements]
         planned_stages.append(PlannedStage(s.domain, s.point.rank, base, tuple(requirements)))
         base += 2 * s.point.rank
@@ -248,10 +267,15 @@ def _assemble(stages: Sequence[Stage], params: Sequence[Param], variant: Variant
         texts.append(sweep_text(number, p.sweep, p.tail, known, variant.reverse))
     texts.append(plan_text(planned_stages, planned, known, variant.reverse))
     return Program(
-        text=write_module(module) + "\n" + "\n".join(texts), sweeps=len(planned), block=layout, checks=tuple(checks),
-        params=tuple(params), written=frozenset(n for s in stages for n in s.point.written),
+        text=write_module(module) + "\n" + "\n".join(texts),
+        sweeps=len(planned),
+        block=layout,
+        checks=tuple(checks),
+        params=tuple(params),
+        written=frozenset(n for s in stages for n in s.point.written),
         partials=max((len(s.reductions) for s, _ in sweeps), default=0),
-        strategy=tuple(f"stage {s.stage}: {'sum over tiles' if r else s.title}" for s, r in sweeps))
+        strategy=tuple(f"stage {s.stage}: {'sum over tiles' if r else s.title}" for s, r in sweeps),
+    )
 
 
 def _check(stage: int, r: Requirement) -> Check:
@@ -265,4 +289,3 @@ def _cost(sweep: Sweep) -> float:
     calls = sum(i.op == "call" and "llvm." not in i.callee for f in functions for i in f.instrs())
     others = sum(len(b.instrs) for f in functions for b in f.blocks) - loads
     return 0.05 * others + 0.1 * loads + 5.0 * calls
-

@@ -56,7 +56,8 @@ class _Reverse:
                 raise NotDifferentiableError(
                     f"'{name}' is written in a part of the domain only, behind a condition on the index",
                     remedy="split the kernel so that the part has a launch domain of its own "
-                    "(irad.domain((lo, hi), ...))")
+                    "(irad.domain((lo, hi), ...))",
+                )
         self.exit = _single_exit(fn)
         replaced = to_slots(self.out)
         new = {v: values[v] for v in live if v in values}
@@ -137,8 +138,9 @@ class _Reverse:
         prepend(fn, self.top)
         return self.out
 
-    def shadow_access(self, block: Block, op: str, type: str, array: str, access: Access,
-                      head: list[Value], loc: object = None) -> Instr:
+    def shadow_access(
+        self, block: Block, op: str, type: str, array: str, access: Access, head: list[Value], loc: object = None
+    ) -> Instr:
         instrs: list[Instr] = []
         index = index_values(instrs, self.fn, list(self.out.index), access)
         for i in instrs:
@@ -170,7 +172,9 @@ class _Reverse:
             edge.append(Instr("br", "void", targets=[back[p]]))
             edges.append(edge)
         which = b.load("i32", slot)
-        target.append(Instr("switch", "void", [which], targets=[edges[0], *edges[1:]], cases=tuple(range(1, len(preds)))))
+        target.append(
+            Instr("switch", "void", [which], targets=[edges[0], *edges[1:]], cases=tuple(range(1, len(preds))))
+        )
         return target
 
     def step(self, b: Builder, i: Instr) -> None:
@@ -195,7 +199,9 @@ class _Reverse:
         else:
             operands = [self.primal(b, v) if _may_need(v) else v for v in i.operands]
             result = _Lazy(lambda: self.primal(b, i))
-            for v, amount in zip(i.operands, cotangents_of(b, i, operands, result.get, cot, self.wanted(i)), strict=True):
+            for v, amount in zip(
+                i.operands, cotangents_of(b, i, operands, result.get, cot, self.wanted(i)), strict=True
+            ):
                 self.add(b, v, amount)
 
     def wanted(self, i: Instr) -> tuple[bool, ...]:
@@ -217,8 +223,11 @@ class _Reverse:
     def slot_shadow(self, pointer: Value, i: Instr) -> Instr:
         if isinstance(pointer, Instr) and pointer.array in self.shadow:
             return self.shadow[pointer.array]
-        raise NotDifferentiableError("a local array in the body of a point kernel has no derivative yet",
-                                     loc=i.loc, remedy="use scalar variables, or a scratch array of the launch domain")
+        raise NotDifferentiableError(
+            "a local array in the body of a point kernel has no derivative yet",
+            loc=i.loc,
+            remedy="use scalar variables, or a scratch array of the launch domain",
+        )
 
 
 class _Lazy:
@@ -253,8 +262,11 @@ def _refuse_loops(fn: Function) -> None:
         for s in b.successors:
             if place[s] <= place[b]:
                 loc = next((i.loc for i in (*s.instrs, *b.instrs) if i.loc), None)
-                raise NotDifferentiableError("a loop with a run-time trip count in a point kernel has no derivative yet",
-                                             loc=loc, remedy="use a loop over a constant range, which is unrolled")
+                raise NotDifferentiableError(
+                    "a loop with a run-time trip count in a point kernel has no derivative yet",
+                    loc=loc,
+                    remedy="use a loop over a constant range, which is unrolled",
+                )
 
 
 def _single_exit(fn: Function) -> Block:

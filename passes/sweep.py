@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .ir.model import Access, Const, Function, Index, Instr, LinExpr, PointFn, Value
+from .ir.model import Access, Block, Const, Function, Index, Instr, LinExpr, PointFn, Value
 from .layout import Range, Term
 
 
@@ -66,12 +66,22 @@ def core_of_domain(rank: int, wrapped: list[tuple[int, LinExpr]]) -> tuple[Range
     """The part of the launch domain in which no index is negative."""
     return tuple(
         Range((Term(("lo", a)), *(Term(None, -off) for axis, off in wrapped if axis == a)), (Term(("hi", a)),))
-        for a in range(rank))
+        for a in range(rank)
+    )
 
 
 def invariant_only(access: Access, d: int) -> bool:
     """The wrap test of a core: no index of a point is negative; the sign of one that all points share is looked at."""
     return access.dims[d].axis is None
+
+
+@dataclass
+class Loop:
+    """A loop that :class:`Emit` has opened."""
+
+    index: Instr
+    head: Block
+    after: Block
 
 
 class Emit:
@@ -84,9 +94,38 @@ class Emit:
     def __call__(self, op: str, type: str, operands: list[Value], **kw: object) -> Instr:
         return self.block.append(Instr(op, type, operands, **kw))  # type: ignore[arg-type]
 
-    def new_block(self, name: str) -> None:
-        """Go on in a fresh block; the caller ends the old one."""
-        self.block = self.fn.block(name)
+    def fresh(self, stem: str) -> Block:
+        return self.fn.block(f"{stem}{len(self.fn.blocks)}")
+
+    def go(self, target: Block) -> None:
+        """Branch to a block and go on there."""
+        self("br", "void", [], targets=[target])
+        self.block = target
+
+    def when(self, conditions: list[Value]) -> Block:
+        """Go on in a block that is entered only if all conditions hold; returns where to go after it."""
+        ok = conditions[0] if conditions else Const("i1", "true")
+        for c in conditions[1:]:
+            ok = self("and", "i1", [ok, c])
+        inside, after = self.fresh("in"), self.fresh("out")
+        self("br", "void", [ok], targets=[inside, after])
+        self.block = inside
+        return after
+
+    def loop(self, lo: Value, hi: Value) -> Loop:
+        """Go on in the body of a loop over ``lo <= index < hi``."""
+        before, head, inside, after = self.block, self.fresh("head"), self.fresh("body"), self.fresh("done")
+        self.go(head)
+        index = self("phi", "i64", [lo], targets=[before])
+        self("br", "void", [self("icmp", "i1", [index, hi], pred="slt")], targets=[inside, after])
+        self.block = inside
+        return Loop(index, head, after)
+
+    def end_loop(self, loop: Loop) -> None:
+        loop.index.operands.append(self("add", "i64", [loop.index, Const("i64", "1")], flags=("nsw",)))
+        loop.index.targets.append(self.block)
+        self("br", "void", [], targets=[loop.head])
+        self.block = loop.after
 
     def lin(self, expr: LinExpr) -> Value:
         from .own import lin_value
