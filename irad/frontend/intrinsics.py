@@ -1,0 +1,98 @@
+"""The marks that the frontend leaves in LLVM IR for the passes, as Numba intrinsics.
+
+========================================= ====================================================================
+call in LLVM IR                           meaning
+========================================= ====================================================================
+``i64 @irad.index.<axis>()``              the point's index on an axis of the launch domain
+``double @irad.strong.f64(double)``       the user wrote ``np.float64(x)``: this value is float64 on purpose
+``float @irad.strong.f32(float)``         the user wrote ``np.float32(x)``
+========================================= ====================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir as llvmir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from irad.frontend.signature import MAX_RANK
+
+
+def _declared(builder: Any, result: Any, arguments: list[Any], name: str) -> Any:
+    """A declared function without side effects, so that LLVM merges and drops calls of it."""
+    function = cgutils.get_or_insert_function(builder.module, llvmir.FunctionType(result, arguments), name)
+    for attribute in ("nounwind", "readnone"):
+        function.attributes.add(attribute)
+    return function
+
+
+def _index(axis: int) -> Any:
+    @intrinsic
+    def index(typingctx):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            return builder.call(_declared(builder, llvmir.IntType(64), [], f"irad.index.{axis}"), [])
+
+        return types.int64(), codegen
+
+    return index
+
+
+INDEX = tuple(_index(axis) for axis in range(MAX_RANK))
+"""One intrinsic an axis: the point's index."""
+
+
+def _strong(numba_type: Any, llvm_type: Any, suffix: str) -> Any:
+    @intrinsic
+    def strong(typingctx, value):  # type: ignore[no-untyped-def]
+        if not isinstance(value, (types.Number, types.Boolean)) or isinstance(value, types.Complex):
+            return None
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            x = context.cast(builder, args[0], sig.args[0], numba_type)
+            return builder.call(_declared(builder, llvm_type, [llvm_type], f"irad.strong.{suffix}"), [x])
+
+        return numba_type(value), codegen
+
+    return strong
+
+
+STRONG64 = _strong(types.float64, llvmir.DoubleType(), "f64")
+STRONG32 = _strong(types.float32, llvmir.FloatType(), "f32")
+
+
+@intrinsic
+def INTERIOR_BOUNDS(typingctx, A, width):  # type: ignore[no-untyped-def]
+    """``(lo0, hi0, lo1, hi1, …)`` of the points of ``A`` that are ``width`` away from its boundary."""
+    if not isinstance(A, types.Array) or not isinstance(width, types.Integer):
+        return None
+
+    def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        array = context.make_array(sig.args[0])(context, builder, args[0])
+        w = context.cast(builder, args[1], sig.args[1], types.int64)
+        flat = []
+        for n in cgutils.unpack_tuple(builder, array.shape, sig.args[0].ndim):
+            flat += [w, builder.sub(n, w)]
+        return context.make_tuple(builder, sig.return_type, flat)
+
+    return types.UniTuple(types.int64, 2 * A.ndim)(A, width), codegen
+
+
+@intrinsic
+def DOMAIN_BOUNDS(typingctx, pairs):  # type: ignore[no-untyped-def]
+    """``((lo0, hi0), (lo1, hi1), …)`` flattened, as 64-bit integers."""
+    for pair in pairs.types:
+        if not (isinstance(pair, types.BaseTuple) and len(pair) == 2):
+            return None
+        if not all(isinstance(types.unliteral(t), types.Integer) for t in pair.types):
+            return None
+
+    def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        flat = []
+        for n, pair in enumerate(sig.args[0].types):
+            value = builder.extract_value(args[0], n)
+            flat += [context.cast(builder, builder.extract_value(value, k), pair.types[k], types.int64) for k in (0, 1)]
+        return context.make_tuple(builder, sig.return_type, flat)
+
+    return types.UniTuple(types.int64, 2 * len(pairs))(pairs), codegen

@@ -1,0 +1,211 @@
+"""Every entry point of Numba that is not public, in one place.
+
+Numba 0.62 to 0.68 were read for this file. It does four things with them: makes Numba IR from a function, compiles
+such IR for given types *without* running LLVM's optimiser (Numba would do so on every library it makes), compiles
+helpers on demand while their caller is being typed, and names the parts of Numba IR that the rest of the frontend
+handles (``ir``).
+
+What is compiled through :func:`compile_ir`, and whatever Numba compiles for it as a subroutine (``int_power``, …),
+stays unoptimised. NumPy functions that Numba implements in Python (``np.clip``, …) come from Numba's own libraries.
+"""
+
+from __future__ import annotations
+
+import threading
+import types as pytypes
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core import cgutils, compiler, cpu, errors, ir, registry, types
+from numba.core.codegen import CodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
+
+__all__ = [
+    "Compiled",
+    "Dispatcher",
+    "compile_ir",
+    "compiler_lock",
+    "error_classes",
+    "ir",
+    "link",
+    "numba_ir",
+    "resolvable",
+    "session",
+    "types",
+]
+
+compiler_lock = global_compiler_lock
+error_classes = errors
+
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+
+
+class _RawLibrary(CodeLibrary):
+    """A code library that keeps the text of its modules as they come, and what they link to."""
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self.texts: list[str] = []
+        self.linked: list[Any] = []
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        self.texts.append(cgutils.normalize_ir_text(str(ir_module)))
+
+    def add_linking_library(self, library: Any) -> None:
+        if library not in self.linked:
+            self.linked.append(library)
+
+    def enable_object_caching(self) -> None:
+        pass
+
+    def finalize(self) -> None:
+        self._finalized = True
+
+    def get_function(self, name: str) -> Any:
+        raise NotImplementedError(name)
+
+    def get_llvm_str(self) -> str:
+        return "\n".join(self.texts)
+
+    def get_asm_str(self) -> str:
+        raise NotImplementedError("never compiled")
+
+
+class _RawCodegen:
+    """Numba's code generator, except that libraries are raw."""
+
+    def __init__(self, base: Any) -> None:
+        self._base = base
+
+    def create_library(self, name: str, **_: Any) -> _RawLibrary:
+        return _RawLibrary(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._base, name)
+
+
+_contexts: dict[object, Any] = {}
+
+
+def _target_context(fastmath: bool | frozenset[str]) -> Any:
+    """Numba's CPU context with raw code generation; one for each setting, as each caches subroutines."""
+    if fastmath not in _contexts:
+        base = registry.cpu_target.target_context
+        _contexts[fastmath] = base.subtarget(_internal_codegen=_RawCodegen(base.codegen()))
+    return _contexts[fastmath]
+
+
+def _flags(fastmath: bool | frozenset[str]) -> Any:
+    flags = compiler.Flags()
+    flags.no_compile = True
+    flags.no_cpython_wrapper = True
+    flags.no_cfunc_wrapper = True
+    flags.error_model = "numpy"
+    flags.debuginfo = True
+    flags.dbg_directives_only = True  # lines only: full debug info would spill every variable and forbid inlining
+    flags.fastmath = cpu.FastMathOptions(set(fastmath) if isinstance(fastmath, frozenset) else fastmath)
+    return flags
+
+
+class Compiled:
+    """A Numba function in LLVM IR: the name of its symbol, Numba's types of result and arguments, LLVM's of each
+    argument, and its library."""
+
+    def __init__(self, result: Any) -> None:
+        self.fndesc = result.fndesc
+        self.symbol: str = result.fndesc.llvm_func_name
+        self.signature = result.signature
+        self.library: _RawLibrary = result.library
+        self.typemap: dict[str, Any] = result.fndesc.typemap
+        context = result.target_context
+        function_type = context.call_conv.get_function_type(result.fndesc.restype, result.fndesc.argtypes)
+        self.argument_types = [str(t) for t in function_type.args[2:]]
+
+
+class Session:
+    """What compilations nested in one another share: the first refusal, the flags, and the helpers compiled so far."""
+
+    def __init__(self, fastmath: bool | frozenset[str]) -> None:
+        self.fastmath = fastmath
+        self.error: Exception | None = None
+        self.helpers: dict[object, Compiled] = {}
+
+
+_local = threading.local()
+
+
+@contextmanager
+def session(fastmath: bool | frozenset[str]) -> Iterator[Session]:
+    """Mark the extent of one lowering (Numba types helpers while it types their caller)."""
+    outer = getattr(_local, "session", None)
+    _local.session = Session(fastmath)
+    try:
+        yield _local.session
+    finally:
+        _local.session = outer
+
+
+def current_session() -> Session:
+    """The lowering in progress on this thread."""
+    return _local.session
+
+
+def numba_ir(function: pytypes.FunctionType) -> Any:
+    """A fresh Numba IR of a Python function, inner functions inlined. Needs bytecode only, no source."""
+    return compiler.run_frontend(function, inline_closures=True)
+
+
+def compile_ir(func_ir: Any, args: tuple[Any, ...], fastmath: bool | frozenset[str], returns: Any = None) -> Compiled:
+    """Type and lower Numba IR, which is consumed. ``returns``: the result's type, where it is known."""
+    with compiler_lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.NumbaWarning)  # no source found, unused options: not the user's doing
+        result = compiler.compile_ir(
+            registry.cpu_target.typing_context, _target_context(fastmath), func_ir, args, returns, _flags(fastmath), {}
+        )
+    return Compiled(result)
+
+
+def resolvable(value: object) -> bool:
+    """Whether Numba can use ``value`` as a constant of a kernel."""
+    context = registry.cpu_target.typing_context
+    context.refresh()
+    try:
+        context.resolve_value_type(value)
+    except (ValueError, errors.NumbaError):
+        return False
+    return True
+
+
+def link(library: Any, wrapper: str, entry: str) -> str:
+    """One self-contained module: ``wrapper`` (LLVM text that defines ``entry``) and all it calls, made internal."""
+    module = llvm.parse_assembly(wrapper)
+    defined = {f.name for f in module.functions if not f.is_declaration}
+    pending, seen = [library], set()
+    while pending:
+        lib = pending.pop()
+        if id(lib) in seen or lib.name == "nrt":  # reference counts: no local arrays, so none
+            continue
+        seen.add(id(lib))
+        raw = isinstance(lib, _RawLibrary)
+        pending.extend(lib.linked if raw else lib._linking_libraries)
+        for text in lib.texts if raw else [str(lib._final_module)]:
+            part = llvm.parse_assembly(text)
+            names = {f.name for f in part.functions if not f.is_declaration}
+            if not names & defined:
+                defined |= names
+                module.link_in(part)
+    for f in module.functions:
+        if not f.is_declaration and f.name != entry:
+            f.linkage = "internal"
+            if not any("noinline" in str(a) for a in f.attributes):
+                f.add_function_attribute("alwaysinline")
+    for g in module.global_variables:
+        if not g.is_declaration:
+            g.linkage = "internal"
+    module.verify()
+    return str(module)

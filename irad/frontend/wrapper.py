@@ -1,0 +1,128 @@
+"""Canonical wrappers, as LLVM text: from irad's parameter words to Numba's arguments.
+
+Numba passes an array as (meminfo, parent, item count, item size, data, extents…, strides…), gets a pointer for the
+result and one for an exception, and returns a status: 0, or an error. A status other than 0 goes to a call of
+``void @irad.status(i32)``, which vanishes when LLVM proves that the function cannot fail.
+"""
+
+from __future__ import annotations
+
+from irad.errors import IradError
+from irad.frontend.signature import ArrayType, Loc, ParamInfo, words
+
+HEADER = "declare void @irad.status(i32)\n"
+
+
+def quoted(name: str) -> str:
+    """A name in LLVM's quotes."""
+    return '"' + "".join(c if 32 <= ord(c) < 127 and c not in '"\\' else _escape(c) for c in name) + '"'
+
+
+def _escape(character: str) -> str:
+    return "".join(f"\\{byte:02X}" for byte in character.encode())
+
+
+def signature_text(params: tuple[ParamInfo, ...], extra: str = "") -> str:
+    """The parameter list of a canonical function."""
+    parts = [f"{kind} %{quoted(name)}" for kind, name in words(params)]
+    return ", ".join([*parts, extra] if extra else parts)
+
+
+def body_wrapper(name: str, symbol: str, params: tuple[ParamInfo, ...], types: list[str], loc: Loc) -> str:
+    """``void @<name>(parameters)`` that calls Numba's ``symbol``, whose arguments have these LLVM types."""
+    setup, args = _arguments(params, types)
+    declaration = f"declare i32 @{quoted(symbol)}({', '.join(['ptr', 'ptr', *types])})\n"
+    return (
+        HEADER
+        + declaration
+        + f"define void @{quoted(name)}({signature_text(params)}) !dbg !3 {{\n"
+        + _call(symbol, "ptr", setup, args)
+        + "done:\n  ret void\n}\n"
+        + debug_text(name, loc)
+    )
+
+
+def domain_wrapper(name: str, symbol: str, params: tuple[ParamInfo, ...], types: list[str], rank: int, loc: Loc) -> str:
+    """``void @<name>(parameters, ptr out)`` that stores the bounds that Numba's ``symbol`` returns, made ordered."""
+    setup, args = _arguments(params, types)
+    bounds = f"[{2 * rank} x i64]"
+    stores = []
+    for axis in range(rank):
+        lo, hi = f"%lo{axis}", f"%hi{axis}"
+        for k, var in ((2 * axis, lo), (2 * axis + 1, hi)):
+            stores.append(f"  {var}.p = getelementptr i64, ptr %ret, i64 {k}\n  {var} = load i64, ptr {var}.p\n")
+        stores.append(ordered_store(axis, lo, hi))
+    declaration = f"declare i32 @{quoted(symbol)}({', '.join(['ptr', 'ptr', *types])})\n"
+    return (
+        HEADER
+        + declaration
+        + "declare i64 @llvm.smax.i64(i64, i64)\n"
+        + f"define void @{quoted(name)}({signature_text(params, 'ptr %out')}) !dbg !3 {{\n"
+        + _call(symbol, bounds, setup, args)
+        + "done:\n"
+        + "".join(stores)
+        + "  ret void\n}\n"
+        + debug_text(name, loc)
+    )
+
+
+def ordered_store(axis: int, lo: str, hi: str) -> str:
+    """Store ``lo`` and ``max(lo, hi)`` as the bounds of an axis."""
+    return (
+        f"  %end{axis} = call i64 @llvm.smax.i64(i64 {lo}, i64 {hi})\n"
+        f"  %out{2 * axis} = getelementptr i64, ptr %out, i64 {2 * axis}\n"
+        f"  store i64 {lo}, ptr %out{2 * axis}\n"
+        f"  %out{2 * axis + 1} = getelementptr i64, ptr %out, i64 {2 * axis + 1}\n"
+        f"  store i64 %end{axis}, ptr %out{2 * axis + 1}\n"
+    )
+
+
+def _call(symbol: str, result: str, setup: str, args: list[str]) -> str:
+    return (
+        "entry:\n"
+        f"  %ret = alloca {result}\n  %exc = alloca ptr\n  store ptr null, ptr %exc\n{setup}"
+        f"  %status = call i32 @{quoted(symbol)}({', '.join(['ptr %ret', 'ptr %exc', *args])}), !dbg !5\n"
+        "  %failed = icmp ne i32 %status, 0\n"
+        "  br i1 %failed, label %fail, label %done\n"
+        "fail:\n  call void @irad.status(i32 %status), !dbg !5\n  br label %done\n"
+    )
+
+
+def _arguments(params: tuple[ParamInfo, ...], types: list[str]) -> tuple[str, list[str]]:
+    """Instructions that prepare Numba's arguments, and the arguments."""
+    setup: list[str] = []
+    args: list[str] = []
+    for n, p in enumerate(params):
+        if isinstance(p.type, ArrayType):
+            rank = p.type.rank
+            names = [f"i64 %{quoted(f'{p.name}.{word}{d}')}" for word in "ns" for d in range(rank)]
+            count = names[0].removeprefix("i64 ")
+            for d in range(1, rank):
+                setup.append(f"  %items{n}.{d} = mul i64 {count}, %{quoted(f'{p.name}.n{d}')}\n")
+                count = f"%items{n}.{d}"
+            args += ["ptr null", "ptr null", f"i64 {count}", f"i64 {p.type.itemsize}"]
+            args += [f"ptr %{quoted(p.name + '.data')}", *names]
+        elif p.type.kind == "bool":
+            setup.append(f"  %byte{n} = zext i1 %{quoted(p.name)} to i8\n")
+            args.append(f"i8 %byte{n}")
+        else:
+            args.append(f"{p.type.llvm} %{quoted(p.name)}")
+    have = [a.split(" ", 1)[0] for a in args]
+    want = [t if not t.endswith("*") else "ptr" for t in types]
+    if have != want:
+        raise IradError(f"this version of Numba passes arguments in an unknown way: {want} instead of {have}")
+    return "".join(setup), args
+
+
+def debug_text(name: str, loc: Loc) -> str:
+    """Debug metadata of a wrapper: subprogram ``!3``, location ``!5``."""
+    return (
+        "!llvm.module.flags = !{!0}\n!llvm.dbg.cu = !{!1}\n"
+        '!0 = !{i32 2, !"Debug Info Version", i32 3}\n'
+        "!1 = distinct !DICompileUnit(language: DW_LANG_C, file: !2, emissionKind: DebugDirectivesOnly)\n"
+        f'!2 = !DIFile(filename: {quoted(loc.file)}, directory: "")\n'
+        f"!3 = distinct !DISubprogram(name: {quoted(name)}, scope: !2, file: !2, line: {loc.line}, type: !4, "
+        "unit: !1, spFlags: DISPFlagDefinition)\n"
+        "!4 = !DISubroutineType(types: !{null})\n"
+        f"!5 = !DILocation(line: {loc.line}, scope: !3)\n"
+    )
