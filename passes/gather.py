@@ -85,9 +85,7 @@ def gather_sweep(
     that are negative somewhere in this launch.
     """
     param = body.array(array)
-    found = {c: at for c, at in classes(body, array).items() if any(d.axis is not None for d in c)}
-    for dims, at in found.items():
-        check_map(body, array, dims, at)
+    found = [c for c in classes(body, array) if any(d.axis is not None for d in c)]
     stem = f"s{stage}.{array}"
     core_parts = [contribution(body, array, c, f"{stem}.c{k}", invariant_only) for k, c in enumerate(found)]
     edge_parts = core_parts
@@ -115,7 +113,7 @@ def gather_sweep(
             reads=reads,
         )
     core_fn = _collect(f"{stem}.core", body, array, words, list(zip(found, core_parts, strict=True)), assign, None)
-    outer, core = _boxes(body, array, list(found), assign, wrapped, wraps)
+    outer, core = _boxes(body, array, found, assign, wrapped, wraps)
     return Sweep(title, stage, param.rank, outer, core, core_fn, edge_fn, helpers, extents, reads=reads)
 
 
