@@ -239,7 +239,7 @@ def _analyse(
 
 def _check_container(name: str, value: object, statement: Any) -> None:
     """Arrays inside a captured tuple would be frozen: a change would not be seen."""
-    if isinstance(value, tuple) and any(is_array(v) or isinstance(v, tuple) and _holds_array(v) for v in value):
+    if isinstance(value, tuple) and any(is_array(v) or (isinstance(v, tuple) and _holds_array(v)) for v in value):
         raise NotDifferentiableError(
             f"{name} is a tuple that holds arrays, which a kernel cannot capture",
             loc=loc_of(statement),
@@ -248,7 +248,7 @@ def _check_container(name: str, value: object, statement: Any) -> None:
 
 
 def _holds_array(value: tuple[Any, ...]) -> bool:
-    return any(is_array(v) or isinstance(v, tuple) and _holds_array(v) for v in value)
+    return any(is_array(v) or (isinstance(v, tuple) and _holds_array(v)) for v in value)
 
 
 def captures(unit: Unit, arguments: tuple[str, ...]) -> dict[tuple[int, str], Capture]:

@@ -7,11 +7,13 @@ import types as pytypes
 from typing import Any
 
 from irad.errors import IradError
-from irad.frontend import points, wrapper
-from irad.frontend.captures import Statics, Unit, analyse, captures
-from irad.frontend.numba_private import Compiled, compile_ir, compiler_lock, link, session, types
-from irad.frontend.rewrite import prepared_ir
+from irad.frontend import checks, mathclose, points, pointwise, wrapper
+from irad.frontend.captures import Capture, Unit, analyse, captures
+from irad.frontend.llvm_text import check_domain, simplified
+from irad.frontend.numba_private import compile_ir, compiler_lock, link, session, types
+from irad.frontend.rewrite import Key, drop_dead, prepared_ir
 from irad.frontend.signature import ArrayType, Loc, Lowered, Options, ParamInfo, ParamType, StageIR
+from irad.frontend.translate import NUMBA_ERRORS, translate
 
 
 def lower(pyfunc: pytypes.FunctionType, arg_types: tuple[ParamType, ...], options: Any = None) -> Lowered:
@@ -21,24 +23,92 @@ def lower(pyfunc: pytypes.FunctionType, arg_types: tuple[ParamType, ...], option
     the user's file and line for whatever cannot be compiled.
     """
     options = options or Options()
-    with compiler_lock, session(options.fastmath):
-        unit = analyse(pyfunc)
-        names = _argument_names(unit, arg_types)
-        hidden = captures(unit, names)
-        params = tuple(
+    fastmath = options.fastmath if isinstance(options.fastmath, bool) else frozenset(options.fastmath)
+    with compiler_lock, session(fastmath) as shared:
+        code = pyfunc.__code__
+        try:
+            return _Lowering(pyfunc, arg_types, options.name, fastmath).run()
+        except IradError:
+            raise
+        except NUMBA_ERRORS as e:
+            if shared.error is not None:  # the first refusal; Numba wraps what a helper raises
+                raise shared.error from None
+            raise translate(e, Loc(code.co_filename, code.co_firstlineno)) from e
+
+
+class _Lowering:
+    """One run of ``lower``: the kernel, its parameters and their types."""
+
+    def __init__(
+        self,
+        pyfunc: pytypes.FunctionType,
+        arg_types: tuple[ParamType, ...],
+        name: str | None,
+        fastmath: bool | frozenset[str],
+    ) -> None:
+        self.unit = analyse(pyfunc)
+        self.fastmath = fastmath
+        self.name = name or self.unit.name
+        names = _argument_names(self.unit, arg_types)
+        self.hidden: dict[Key, Capture] = captures(self.unit, names)
+        self.params = tuple(
             [ParamInfo(name, ty) for name, ty in zip(names, arg_types, strict=True)]
-            + [ParamInfo(c.name, c.type, c) for c in hidden.values()]
+            + [ParamInfo(c.name, c.type, c) for c in self.hidden.values()]
         )
-        name = options.name or unit.name
-        types_ = tuple(numba_type(p.type) for p in params)
-        statics = Statics(unit.func_ir)
-        kind = "point" if points.domain_calls(unit.func_ir, statics) else "loop"
-        if kind == "point":
-            stages = (_point_stage(unit, hidden, params, types_, name, options),)
-        else:
-            stages = (_loop_stage(unit, hidden, params, types_, name, options),)
+        self.types = tuple(numba_type(p.type) for p in self.params)
+
+    def run(self) -> Lowered:
+        unit = self.unit
+        kind = checks.kind_of(unit)
+        checks.check(unit, kind)
+        stages = {"point": self.point, "math": self.math, "loop": self.loop}[kind]()
         constants = tuple(c for u in unit.walk() for c in u.constants)
-        return Lowered(name, unit.loc.file, unit.loc.line, params, stages, tuple(hidden.values()), kind, constants)
+        return Lowered(
+            self.name, unit.loc.file, unit.loc.line, self.params, stages, tuple(self.hidden.values()), kind, constants
+        )
+
+    def body(self, func_ir: Any, name: str) -> str:
+        """The text of a stage's point function."""
+        compiled = compile_ir(func_ir, self.types, self.fastmath)
+        text = wrapper.body_wrapper(name, compiled.symbol, self.params, compiled.argument_types, self.unit.loc)
+        return link(compiled.library, text, name)
+
+    def point(self) -> tuple[StageIR, ...]:
+        func_ir = prepared_ir(self.unit, self.hidden)
+        domain_name = f"{self.name}.domain"
+        box = points.simple_box(func_ir, self.params)
+        if box is not None:
+            rank, call = box.rank, box.call
+            text = wrapper.box_domain(domain_name, self.params, box.array, [box.width] * rank, [box.width] * rank)
+        else:
+            domain, call = points.domain_ir(prepared_ir(self.unit, self.hidden))
+            compiled = compile_ir(domain, self.types, self.fastmath)
+            rank = len(compiled.signature.return_type) // 2
+            wrapped = wrapper.domain_wrapper(
+                domain_name, compiled.symbol, self.params, compiled.argument_types, rank, call.loc
+            )
+            text = simplified(link(compiled.library, wrapped, domain_name))
+            check_domain(text, domain_name, call.loc)
+        body = self.body(points.body_ir(func_ir, rank), self.name)
+        return (StageIR(body, self.name, rank, text, domain_name, call.loc),)
+
+    def math(self) -> tuple[StageIR, ...]:
+        func_ir = prepared_ir(self.unit, self.hidden)
+        reading = mathclose.read(func_ir, self.params)
+        stages = []
+        for statement in reading.statements:
+            name = self.name if len(reading.statements) == 1 else f"{self.name}.{statement.number}"
+            target, rank = statement.target.param, statement.rank
+            assert target is not None
+            cut = [str(2 * offset) for offset in statement.selector.offsets(rank)]
+            domain = wrapper.box_domain(f"{name}.domain", self.params, target, ["0"] * rank, cut)
+            body = self.body(pointwise.stage_ir(func_ir, reading, statement), name)
+            stages.append(StageIR(body, name, rank, domain, f"{name}.domain", statement.loc))
+        return tuple(stages)
+
+    def loop(self) -> tuple[StageIR, ...]:
+        body = self.body(drop_dead(prepared_ir(self.unit, self.hidden)), self.name)
+        return (StageIR(body, self.name, 0, "", "", self.unit.loc),)
 
 
 def numba_type(ty: ParamType) -> Any:
@@ -65,28 +135,3 @@ def _argument_names(unit: Unit, arg_types: tuple[ParamType, ...]) -> tuple[str, 
             loc=unit.loc,
         )
     return tuple(parameters)
-
-
-def _stage_text(compiled: Compiled, name: str, params: tuple[ParamInfo, ...], loc: Loc) -> str:
-    text = wrapper.body_wrapper(name, compiled.symbol, params, compiled.argument_types, loc)
-    return link(compiled.library, text, name)
-
-
-def _point_stage(unit: Unit, hidden: Any, params: Any, types_: Any, name: str, options: Any) -> StageIR:
-    call = points.the_domain(unit.func_ir, Statics(unit.func_ir))
-    assert call is not None
-    domain = compile_ir(points.domain_ir(prepared_ir(unit, hidden)), types_, options.fastmath)
-    rank = len(domain.signature.return_type) // 2
-    domain_name = name + ".domain"
-    domain_text = link(
-        domain.library,
-        wrapper.domain_wrapper(domain_name, domain.symbol, params, domain.argument_types, rank, call.loc),
-        domain_name,
-    )
-    body = compile_ir(points.body_ir(prepared_ir(unit, hidden), rank), types_, options.fastmath)
-    return StageIR(_stage_text(body, name, params, unit.loc), name, rank, domain_text, domain_name, call.loc)
-
-
-def _loop_stage(unit: Unit, hidden: Any, params: Any, types_: Any, name: str, options: Any) -> StageIR:
-    compiled = compile_ir(prepared_ir(unit, hidden), types_, options.fastmath)
-    return StageIR(_stage_text(compiled, name, params, unit.loc), name, 0, "", "", unit.loc)

@@ -13,7 +13,9 @@ from numba.core import cgutils
 from numba.core.imputils import lower_constant
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
+from irad.errors import IradError
 from irad.frontend.numba_private import Compiled, compile_ir, current_session, types
+from irad.frontend.translate import NUMBA_ERRORS, translate
 
 if TYPE_CHECKING:
     from irad.frontend.captures import Capture, Unit
@@ -31,7 +33,7 @@ class HelperRef:
 
     def compile(self, args: tuple[Any, ...]) -> Compiled:
         """The helper for these argument types; compiled once a session."""
-        from irad.frontend.rewrite import prepared_ir
+        from irad.frontend.rewrite import drop_dead, prepared_ir
 
         session = current_session()
         key = (id(self.unit), args)
@@ -39,8 +41,15 @@ class HelperRef:
             fastmath = self.unit.options.get("fastmath", False) or session.fastmath
             if isinstance(fastmath, (set, list, tuple)):
                 fastmath = frozenset(fastmath)
-            func_ir = prepared_ir(self.unit, self.hidden)
-            session.helpers[key] = compile_ir(func_ir, args, fastmath)
+            try:
+                func_ir = drop_dead(prepared_ir(self.unit, self.hidden))
+                session.helpers[key] = compile_ir(func_ir, args, fastmath)
+            except IradError as e:
+                session.error = session.error or e
+                raise
+            except NUMBA_ERRORS as e:
+                session.error = session.error or translate(e, self.unit.loc)
+                raise
         return session.helpers[key]
 
 

@@ -11,6 +11,7 @@ call in LLVM IR                           meaning
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from llvmlite import ir as llvmir
@@ -96,3 +97,44 @@ def DOMAIN_BOUNDS(typingctx, pairs):  # type: ignore[no-untyped-def]
         return context.make_tuple(builder, sig.return_type, flat)
 
     return types.UniTuple(types.int64, 2 * len(pairs))(pairs), codegen
+
+
+MAX_EXPONENT = 64
+
+
+@intrinsic(prefer_literal=True)
+def POWER(typingctx, base, exponent):  # type: ignore[no-untyped-def]
+    """``base ** exponent`` for a constant integer exponent: a float is multiplied out, in the order of Numba's loop
+    (which would be compiled for every kernel, and unrolled by LLVM again)."""
+    base = types.unliteral(base)
+    known = isinstance(exponent, types.IntegerLiteral) and abs(exponent.literal_value) <= MAX_EXPONENT
+    if not (known and isinstance(base, types.Float)):
+        sig = typingctx.resolve_function_type(operator.pow, (base, types.unliteral(exponent)), {})
+        if sig is None:
+            return None
+
+        def general(context, builder, _, args):  # type: ignore[no-untyped-def]
+            values = [
+                context.cast(builder, value, have, want)
+                for value, have, want in zip(args, (base, types.int64), sig.args, strict=True)
+            ]
+            return context.get_function(operator.pow, sig)(builder, values)
+
+        return sig.return_type(base, types.int64), general
+    n = exponent.literal_value
+
+    def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        square, rest = args[0], abs(n)
+        result = None
+        while rest:
+            if rest & 1:
+                result = square if result is None else builder.fmul(result, square)
+            rest >>= 1
+            if rest:
+                square = builder.fmul(square, square)
+        one = llvmir.Constant(args[0].type, 1.0)
+        if result is None:
+            return one
+        return builder.fdiv(one, result) if n < 0 else result
+
+    return base(base, exponent), codegen

@@ -11,6 +11,7 @@ stays unoptimised. NumPy functions that Numba implements in Python (``np.clip``,
 
 from __future__ import annotations
 
+import re
 import threading
 import types as pytypes
 import warnings
@@ -157,7 +158,25 @@ def current_session() -> Session:
 
 def numba_ir(function: pytypes.FunctionType) -> Any:
     """A fresh Numba IR of a Python function, inner functions inlined. Needs bytecode only, no source."""
-    return compiler.run_frontend(function, inline_closures=True)
+    func_ir = compiler.run_frontend(function, inline_closures=True)
+    for block in func_ir.blocks.values():
+        block.body = [_undo_folding(statement) for statement in block.body]
+    return func_ir
+
+
+def _undo_folding(statement: Any) -> Any:
+    """Numba folds constant indices and exponents of an inner function before it knows the variables that this one
+    takes from around it, and reads them as ``None``. They are folded again, rightly, when the whole is compiled."""
+    if isinstance(statement, ir.StaticSetItem):
+        return ir.SetItem(statement.target, statement.index_var, statement.value, statement.loc)
+    value = getattr(statement, "value", None)
+    if isinstance(statement, ir.Assign) and isinstance(value, ir.Expr):
+        if value.op == "static_getitem" and value.index_var is not None:
+            new = ir.Expr.getitem(value.value, value.index_var, value.loc)
+            return ir.Assign(new, statement.target, statement.loc)
+        if value.op in ("binop", "inplace_binop"):
+            value.static_lhs = value.static_rhs = ir.UNDEFINED
+    return statement
 
 
 def compile_ir(func_ir: Any, args: tuple[Any, ...], fastmath: bool | frozenset[str], returns: Any = None) -> Compiled:
@@ -179,6 +198,10 @@ def resolvable(value: object) -> bool:
     except (ValueError, errors.NumbaError):
         return False
     return True
+
+
+_PSEUDO_FILE = re.compile(r'!DIFile\(filename: "(<[^"]*>)", directory: "[^"]*"\)')
+"""A kernel without a source file: Numba adds the current directory to ``<stdin>``."""
 
 
 def link(library: Any, wrapper: str, entry: str) -> str:
@@ -204,8 +227,11 @@ def link(library: Any, wrapper: str, entry: str) -> str:
             f.linkage = "internal"
             if not any("noinline" in str(a) for a in f.attributes):
                 f.add_function_attribute("alwaysinline")
+        elif f.name.startswith(("irad.index.", "irad.strong.")):
+            for attribute in ("willreturn", "speculatable"):
+                f.add_function_attribute(attribute)
     for g in module.global_variables:
         if not g.is_declaration:
             g.linkage = "internal"
     module.verify()
-    return str(module)
+    return _PSEUDO_FILE.sub(r'!DIFile(filename: "\1", directory: "")', str(module))

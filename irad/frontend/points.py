@@ -15,7 +15,7 @@ from irad.frontend.captures import Statics, loc_of, statements
 from irad.frontend.intrinsics import DOMAIN_BOUNDS, INDEX, INTERIOR_BOUNDS
 from irad.frontend.numba_private import ir
 from irad.frontend.rewrite import Emitter, drop_dead
-from irad.frontend.signature import MAX_RANK, Loc
+from irad.frontend.signature import MAX_RANK, ArrayType, Loc, ParamInfo, ScalarType
 
 WORDS = {id(domains.interior): "interior", id(domains.points): "points", id(domains.domain): "domain"}
 
@@ -86,8 +86,47 @@ def _reachable(func_ir: Any, start: list[int], stop: int | None = None) -> set[i
     return seen
 
 
-def domain_ir(func_ir: Any) -> Any:
-    """The domain function: consumes a prepared Numba IR, returns one that gives ``(lo0, hi0, lo1, hi1, …)``."""
+@dataclass(frozen=True)
+class Box:
+    """A domain ``width <= index < extent of array - width`` on each axis; ``width`` is an integer or a parameter."""
+
+    array: ParamInfo
+    width: str
+    call: DomainCall
+
+    @property
+    def rank(self) -> int:
+        assert isinstance(self.array.type, ArrayType)
+        return self.array.type.rank
+
+
+def simple_box(func_ir: Any, params: tuple[ParamInfo, ...]) -> Box | None:
+    """The domain, where it is ``irad.interior`` or ``irad.points`` of a parameter by a constant or integer parameter:
+    the usual case, which needs no compilation."""
+    statics = Statics(func_ir)
+    call = the_domain(func_ir, statics)
+    assert call is not None
+    if call.word == "domain":
+        return None
+    given = _arguments(call)
+    array = statics.definition(given["A"])
+    if not (isinstance(array, ir.Arg) and isinstance(params[array.index].type, ArrayType)):
+        return None
+    width = "1" if call.word == "interior" else "0"
+    if "width" in given:
+        node = statics.definition(given["width"])
+        if isinstance(node, ir.Arg) and params[node.index].type == ScalarType("int"):
+            width = params[node.index].name
+        elif isinstance(node, ir.Const) and type(node.value) is int:
+            width = str(node.value)
+        else:
+            return None
+    return Box(params[array.index], width, call)
+
+
+def domain_ir(func_ir: Any) -> tuple[Any, DomainCall]:
+    """The domain function: consumes a prepared Numba IR, returns one that gives ``(lo0, hi0, lo1, hi1, …)``, and
+    where the domain is named."""
     call = the_domain(func_ir, Statics(func_ir))
     assert call is not None
     block = func_ir.blocks[call.label]
@@ -99,31 +138,38 @@ def domain_ir(func_ir: Any) -> Any:
     emitter.body.append(ir.Return(emitter.assign(ir.Expr.cast(bounds, loc), loc), loc))
     block.body = emitter.body
     kept_blocks = {label: func_ir.blocks[label] for label in _reachable(func_ir, [min(func_ir.blocks)])}
-    return drop_dead(func_ir.derive(kept_blocks, loc=func_ir.loc))
+    return drop_dead(func_ir.derive(kept_blocks, loc=func_ir.loc)), call
 
 
 def _bounds(call: DomainCall, emitter: Emitter) -> Any:
     expr, loc = call.statement.value, call.statement.loc
-    keywords = dict(expr.kws)
-    if expr.vararg is not None:
-        raise IradError(f"irad.{call.word} with *arguments", loc=call.loc, remedy="write the arguments out")
     if call.word == "domain":
-        if keywords or not 1 <= len(expr.args) <= MAX_RANK:
+        if expr.vararg is not None or expr.kws or not 1 <= len(expr.args) <= MAX_RANK:
             raise IradError(
                 f"irad.domain takes 1 to {MAX_RANK} pairs (lo, hi), one an axis",
                 loc=call.loc,
                 remedy="as in irad.domain((1, n), (0, m))",
             )
         return emitter.call(DOMAIN_BOUNDS, [emitter.tuple(list(expr.args), loc)], loc)
-    names = ["A", "width"] if call.word == "interior" else ["A"]
-    given = dict(zip(names, expr.args, strict=False))
-    if len(expr.args) > len(names) or set(keywords) - set(names) or set(keywords) & set(given):
-        raise IradError(f"irad.{call.word} takes ({', '.join(names)})", loc=call.loc, remedy="pass one array")
-    given.update(keywords)
-    if "A" not in given:
-        raise IradError(f"irad.{call.word} needs an array", loc=call.loc, remedy=f"as in irad.{call.word}(T)")
+    given = _arguments(call)
     width = given.get("width") or emitter.const(1 if call.word == "interior" else 0, loc)
     return emitter.call(INTERIOR_BOUNDS, [given["A"], width], loc)
+
+
+def _arguments(call: DomainCall) -> dict[str, Any]:
+    """The arguments of ``irad.interior`` or ``irad.points`` by name."""
+    expr = call.statement.value
+    names = ["A", "width"] if call.word == "interior" else ["A"]
+    given = dict(zip(names, expr.args, strict=False))
+    keywords = dict(expr.kws)
+    clash = set(keywords) - set(names) or set(keywords) & set(given)
+    if expr.vararg is not None or len(expr.args) > len(names) or clash or "A" not in {*given, *keywords}:
+        raise IradError(
+            f"irad.{call.word} takes {'an array and a width' if len(names) == 2 else 'an array'}",
+            loc=call.loc,
+            remedy=f"as in irad.{call.word}(T)",
+        )
+    return {**given, **keywords}
 
 
 def body_ir(func_ir: Any, rank: int) -> Any:
@@ -149,14 +195,14 @@ def _unpacked(func_ir: Any, statics: Statics, target: Any, rank: int, call: Doma
     found = False
     for _, statement in statements(func_ir):
         value = getattr(statement, "value", None)
-        if isinstance(statement, ir.Assign) and isinstance(value, ir.Expr) and value.op == "exhaust_iter":
-            if statics.definition(value.value) is call.statement.value:
-                found = True
-                if value.count != rank:
-                    raise IradError(
-                        f"the launch domain has {rank} {'axis' if rank == 1 else 'axes'}, "
-                        f"{value.count} {'name is' if value.count == 1 else 'names are'} given",
-                        loc=loc_of(statement),
-                        remedy=f"write {', '.join('ijkl'[:rank])} = irad.{call.word}(…)",
-                    )
+        unpacks = isinstance(statement, ir.Assign) and isinstance(value, ir.Expr) and value.op == "exhaust_iter"
+        if unpacks and statics.definition(value.value) is call.statement.value:
+            found = True
+            if value.count != rank:
+                raise IradError(
+                    f"the launch domain has {rank} {'axis' if rank == 1 else 'axes'}, "
+                    f"{value.count} {'name is' if value.count == 1 else 'names are'} given",
+                    loc=loc_of(statement),
+                    remedy=f"write {', '.join('ijkl'[:rank])} = irad.{call.word}(...)",
+                )
     return found

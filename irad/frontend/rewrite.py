@@ -6,14 +6,16 @@ Also turned here: ``np.float64(x)`` into a mark that keeps the value float64 (Py
 from __future__ import annotations
 
 import inspect
+import operator
 from typing import Any
 
 import numpy as np
 
 from irad.errors import IradError, NotDifferentiableError
 from irad.frontend.captures import MISSING, Capture, Statics, Unit, helper_function, loc_of, statements
+from irad.frontend.device import Device
 from irad.frontend.helpers import CALL_HELPER, HelperRef
-from irad.frontend.intrinsics import STRONG32, STRONG64
+from irad.frontend.intrinsics import POWER, STRONG32, STRONG64
 from irad.frontend.numba_private import ir, numba_ir
 
 Key = tuple[int, str]
@@ -99,7 +101,28 @@ def _rewrite(
                 function = emitter.assign(ir.Global("irad.strong", STRONG[id(callee)], call.loc), call.loc)
                 new = ir.Expr.call(function, list(call.args), (), call.loc)
                 statement = ir.Assign(new, statement.target, statement.loc)
+        elif isinstance(statement.value, ir.Expr) and statement.value.op in ("binop", "inplace_binop"):
+            new = _constant_power(statement.value, statics, emitter)
+            statement = ir.Assign(new, statement.target, statement.loc)
+        elif slot is not None and isinstance(device := statics.value(statement.value), Device):
+            statement = ir.Assign(
+                ir.Global(slot.name, device.dispatcher, statement.loc), statement.target, statement.loc
+            )
     emitter.body.append(statement)
+
+
+def _constant_power(expr: Any, statics: Statics, emitter: Emitter) -> Any:
+    """A power by a constant integer, as an intrinsic."""
+    exponent = statics.definition(expr.rhs)
+    negative = isinstance(exponent, ir.Expr) and exponent.op == "unary" and exponent.fn is operator.neg
+    constant = statics.definition(exponent.value) if negative else exponent
+    if expr.fn not in (operator.pow, operator.ipow) or not (
+        isinstance(constant, ir.Const) and type(constant.value) is int
+    ):
+        return expr
+    function = emitter.assign(ir.Global("irad.power", POWER, expr.loc), expr.loc)
+    number = emitter.const(-constant.value if negative else constant.value, expr.loc)
+    return ir.Expr.call(function, [expr.lhs, number], (), expr.loc)
 
 
 def drop_dead(func_ir: Any) -> Any:

@@ -7,6 +7,8 @@ result and one for an exception, and returns a status: 0, or an error. A status 
 
 from __future__ import annotations
 
+import llvmlite.binding as llvm
+
 from irad.errors import IradError
 from irad.frontend.signature import ArrayType, Loc, ParamInfo, words
 
@@ -64,6 +66,25 @@ def domain_wrapper(name: str, symbol: str, params: tuple[ParamInfo, ...], types:
         + "  ret void\n}\n"
         + debug_text(name, loc)
     )
+
+
+def box_domain(name: str, params: tuple[ParamInfo, ...], array: ParamInfo, lo: list[str], cut: list[str]) -> str:
+    """``void @<name>(parameters, ptr out)`` for the box ``lo <= index < extent of array - cut`` on each axis, where
+    ``lo`` and ``cut`` are integers or names of integer parameters."""
+    body = []
+    for axis, (first, less) in enumerate(zip(lo, cut, strict=True)):
+        end = f"%hi{axis}"
+        body.append(f"  {end} = sub i64 %{quoted(f'{array.name}.n{axis}')}, {_integer(less)}\n")
+        body.append(ordered_store(axis, _integer(first), end))
+    return (
+        f'target triple = "{llvm.get_process_triple()}"\n'
+        "declare i64 @llvm.smax.i64(i64, i64)\n"
+        f"define void @{quoted(name)}({signature_text(params, 'ptr %out')}) {{\nentry:\n{''.join(body)}  ret void\n}}\n"
+    )
+
+
+def _integer(text: str) -> str:
+    return text if text.lstrip("-").isdigit() else f"%{quoted(text)}"
 
 
 def ordered_store(axis: int, lo: str, hi: str) -> str:

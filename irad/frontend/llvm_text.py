@@ -1,0 +1,57 @@
+"""The little that the frontend asks of LLVM itself: simplify a domain function, and place an instruction."""
+
+from __future__ import annotations
+
+import re
+
+import llvmlite.binding as llvm
+
+from irad.errors import IradError
+from irad.frontend.signature import Loc
+
+_LOCATION = re.compile(r"^(!\d+) = (?:distinct )?!DILocation\(line: (\d+),.*?scope: (!\d+)", re.M)
+_SCOPE = re.compile(r"^(!\d+) = .*!DISubprogram\(.*?file: (!\d+)", re.M)
+_FILE = re.compile(r'^(!\d+) = !DIFile\(filename: "([^"]*)", directory: "([^"]*)"', re.M)
+
+
+def simplified(text: str) -> str:
+    """An LLVM module after LLVM's own optimiser, without vectorising."""
+    module = llvm.parse_assembly(text)
+    machine = llvm.Target.from_triple(module.triple or llvm.get_process_triple()).create_target_machine(opt=2)
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return str(module)
+
+
+def place_of(instruction: str, text: str, fallback: Loc) -> Loc:
+    """The user's place of an instruction of the module ``text``."""
+    found = re.search(r"!dbg (!\d+)", instruction)
+    locations = {n: (int(line), scope) for n, line, scope in _LOCATION.findall(text)}
+    if found is None or found[1] not in locations:
+        return fallback
+    line, scope = locations[found[1]]
+    file = dict(_SCOPE.findall(text)).get(scope, "")
+    names = {n: f"{folder}/{name}" if folder else name for n, name, folder in _FILE.findall(text)}
+    return Loc(names.get(file, fallback.file), line)
+
+
+def check_domain(text: str, name: str, fallback: Loc) -> None:
+    """Refuse a (simplified) domain function that reads array content, uses floats, or could fail."""
+    for block in llvm.parse_assembly(text).get_function(name).blocks:
+        for instruction in block.instructions:
+            floats = [str(v.type) for v in instruction.operands if str(v.type) in ("double", "float")]
+            reason = ""
+            if instruction.opcode == "load":
+                reason = "depends on the content of an array"
+            elif floats or str(instruction.type) in ("double", "float"):
+                reason = "depends on a float"
+            elif instruction.opcode == "call" and "@llvm." not in str(instruction):
+                reason = "cannot be computed before the launch without a chance of failure"
+            if reason:
+                raise IradError(
+                    f"the launch domain {reason}",
+                    loc=place_of(str(instruction), text, fallback),
+                    remedy="bound it by shapes and integer arguments alone",
+                )

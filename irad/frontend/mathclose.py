@@ -1,0 +1,203 @@
+"""Math-close kernels: reads ``target[selector] = expression`` statements into a graph of values.
+
+The kernel's Numba IR is one straight run of statements. Each assignment through a selector of ``irad.fd`` becomes a
+stage (``pointwise.py`` writes it out); everything between is a value that stages refer to. A value knows how many
+statements were complete when it was made, so that a temporary is never used after what it reads has been assigned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from irad.errors import NotDifferentiableError
+from irad.fd import MAX_RANK, Operator
+from irad.frontend.captures import MISSING, Statics, loc_of, statements
+from irad.frontend.numba_private import ir
+from irad.frontend.signature import ArrayType, Loc, ParamInfo
+
+
+@dataclass(eq=False)
+class Node:
+    """A value of the kernel: the right-hand side that makes it and that side's operands by name of variable.
+
+    ``epoch``: how many statements were complete before it. ``param``, ``index``: the parameter that it is, if any.
+    ``static``: its compile-time value, if it has one.
+    """
+
+    value: Any
+    operands: dict[str, Node]
+    epoch: int
+    loc: Loc
+    param: ParamInfo | None = None
+    index: int = -1
+    static: Any = MISSING
+
+    @property
+    def array(self) -> ArrayType | None:
+        """The type of the array parameter that this value is."""
+        return self.param.type if self.param is not None and isinstance(self.param.type, ArrayType) else None
+
+    @property
+    def name(self) -> str:
+        """The name of the parameter that this value is."""
+        return self.param.name if self.param is not None else ""
+
+    def operand(self, var: Any) -> Node:
+        return self.operands[var.name]
+
+    @property
+    def reads_array(self) -> bool:
+        """Whether an array stands somewhere under this value."""
+        return self.array is not None or any(n.reads_array for n in self.operands.values())
+
+
+@dataclass(eq=False)
+class Statement:
+    """``target[selector] = value``, the ``number``-th of its kernel."""
+
+    target: Node
+    selector: Operator
+    value: Node
+    loc: Loc
+    numba_loc: Any
+    number: int
+
+    @property
+    def rank(self) -> int:
+        """The rank of the target."""
+        assert self.target.array is not None
+        return self.target.array.rank
+
+
+@dataclass(eq=False)
+class Reading:
+    """A kernel as statements, in order."""
+
+    statements: list[Statement] = field(default_factory=list)
+
+    def written_between(self, array: str, first: int, last: int) -> Statement | None:
+        """The statement among ``first <= number < last`` that assigns ``array``."""
+        for statement in self.statements[first:last]:
+            if statement.target.name == array:
+                return statement
+        return None
+
+
+def uses_operators(func_ir: Any, statics: Statics) -> Loc | None:
+    """Where a kernel first uses something of ``irad.fd``, if it does."""
+    for _, statement in statements(func_ir):
+        if isinstance(statement, ir.Assign) and isinstance(statics.value(statement.value), Operator):
+            return loc_of(statement)
+    return None
+
+
+def read(func_ir: Any, params: tuple[ParamInfo, ...]) -> Reading:
+    """The statements of a prepared Numba IR."""
+    statics = Statics(func_ir)
+    reading = Reading()
+    values: dict[str, Node] = {}
+    for statement in _straight(func_ir):
+        number = len(reading.statements)
+        if isinstance(statement, ir.Assign):
+            values[statement.target.name] = _node(statement, values, statics, params, number)
+        elif isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
+            reading.statements.append(_statement(statement, values, number))
+        elif not isinstance(statement, (ir.Return, ir.Jump, ir.Del)):
+            raise NotDifferentiableError(
+                "this cannot stand among irad.fd statements",
+                loc=loc_of(statement),
+                remedy="keep to assignments through selectors, or write a point kernel (irad.interior)",
+            )
+    if not reading.statements:
+        raise NotDifferentiableError(
+            "the kernel uses irad.fd operators but assigns nothing",
+            loc=Loc(func_ir.loc.filename, func_ir.loc.line),
+            remedy="write statements such as dT[inn] = d2_xi(T)",
+        )
+    return reading
+
+
+def _straight(func_ir: Any) -> list[Any]:
+    """All statements in the order in which they run; refuses control flow."""
+    result: list[Any] = []
+    label, seen = min(func_ir.blocks), set()
+    while label not in seen:
+        seen.add(label)
+        block = func_ir.blocks[label]
+        result += block.body
+        if isinstance(block.terminator, ir.Return):
+            return result
+        if not isinstance(block.terminator, ir.Jump):
+            break
+        label = block.terminator.target
+    raise NotDifferentiableError(
+        "if, for, while, and, or cannot stand in a kernel of irad.fd statements",
+        loc=loc_of(func_ir.blocks[label].terminator),
+        remedy="put the choice into a helper of scalars (@irad.device), or write a point kernel (irad.interior)",
+    )
+
+
+def _node(statement: Any, values: dict[str, Node], statics: Statics, params: Any, epoch: int) -> Node:
+    value, loc = statement.value, loc_of(statement)
+    if isinstance(value, ir.Var):
+        return values[value.name]
+    if isinstance(value, ir.Arg):
+        return Node(value, {}, epoch, loc, params[value.index], value.index)
+    if not isinstance(value, ir.Expr):
+        return Node(value, {}, epoch, loc, static=value.value)
+    if value.op == "cast":
+        return values[value.value.name]
+    node = Node(value, {v.name: values[v.name] for v in value.list_vars()}, epoch, loc, static=statics.value(value))
+    if value.op == "inplace_binop" and (array := node.operand(value.lhs)).array is not None:
+        raise NotDifferentiableError(
+            f"{array.name} is updated as a whole",
+            loc=loc,
+            remedy=f"select its entries, as in {array.name}[all] += ...",
+        )
+    if value.op == "call":
+        _check_call(node, value)
+    return node
+
+
+def _check_call(node: Node, call: Any) -> None:
+    """A function that is given an array could change it, or return one."""
+    function = node.operand(call.func)
+    if isinstance(function.static, Operator) or function.static is len:
+        return
+    given = [node.operand(v) for v in [*call.args, *dict(call.kws).values()]]
+    if isinstance(function.value, ir.Expr) and function.value.op == "getattr":
+        given += function.operands.values()
+    for argument in given:
+        if argument.array is not None and argument.static is MISSING:
+            raise NotDifferentiableError(
+                f"the array {argument.name} is passed to a function",
+                loc=node.loc,
+                remedy=f"pass entries, as in f(inn({argument.name})); a helper may also capture an array",
+            )
+
+
+def _statement(statement: Any, values: dict[str, Node], number: int) -> Statement:
+    loc = loc_of(statement)
+    target = values[statement.target.name]
+    index = statement.index if isinstance(statement, ir.SetItem) else statement.index_var
+    selector = values[index.name].static
+    if target.array is None:
+        raise NotDifferentiableError(
+            "only arrays are assigned in a kernel of irad.fd statements",
+            loc=loc,
+            remedy="assign entries of an argument or of a captured array",
+        )
+    if not isinstance(selector, Operator):
+        raise NotDifferentiableError(
+            f"{target.name}[...] is assigned by index in a kernel of irad.fd statements",
+            loc=loc,
+            remedy=f"select entries, as in {target.name}[inn] = ..., or write a point kernel (irad.interior)",
+        )
+    if not selector.selector:
+        raise NotDifferentiableError(
+            f"{selector.name} does not select entries", loc=loc, remedy="assign through all, inn, inn_x, ..."
+        )
+    if reason := selector.reason_against(target.array.rank):
+        raise NotDifferentiableError(reason, loc=loc, remedy=f"irad.fd acts on arrays of rank 1 to {MAX_RANK}")
+    return Statement(target, selector, values[statement.value.name], loc, statement.loc, number)
