@@ -9,8 +9,15 @@ from collections.abc import Iterable
 
 from .ir.model import LinExpr
 
-DECLARATIONS = "declare i64 @llvm.smin.i64(i64, i64)\ndeclare i64 @llvm.smax.i64(i64, i64)\n"
+DECLARATIONS = {f"llvm.{w}.i64": f"i64 @llvm.{w}.i64(i64, i64)" for w in ("smin", "smax")}
 """What the text of any :class:`Asm` may call."""
+
+SCALAR_LOOP = """\
+!900000 = distinct !{!900000, !900001, !900002}
+!900001 = !{!"llvm.loop.vectorize.enable", i1 false}
+!900002 = !{!"llvm.loop.unroll.disable"}
+"""
+"""Metadata of loops with few trips, which goes into the module once."""
 
 LOAD_AS = {"i1": "i8", "i8": "i8", "i32": "i32", "float": "float", "double": "double", "i64": "i64", "ptr": "ptr"}
 
@@ -60,6 +67,28 @@ class Asm:
         for name, coeff in expr.terms:
             total = self.add(self.mul(names[name], str(coeff)), total)
         return total
+
+    # loops ---------------------------------------------------------------------------------------------------------
+
+    def loop(self, index: str, lo: str, hi: str) -> str:
+        """Open a loop over ``lo <= %index < hi``; the lines that follow are its body."""
+        self.do("br label %{}", f"{index}.enter")
+        self.label(f"{index}.enter")
+        self.do("br label %{}", f"{index}.head")
+        self.label(f"{index}.head")
+        self.do("%{0} = phi i64 [ {1}, %{0}.enter ], [ %{0}.next, %{0}.latch ]", index, lo)
+        self.do("%{0}.more = icmp slt i64 %{0}, {1}", index, hi)
+        self.do("br i1 %{0}.more, label %{0}.body, label %{0}.done", index)
+        self.label(f"{index}.body")
+        return index
+
+    def end_loop(self, index: str, *, scalar: bool = False) -> None:
+        """Close it. ``scalar``: few trips, not worth a vector body."""
+        self.do("br label %{0}.latch", index)
+        self.label(f"{index}.latch")
+        self.do("%{0}.next = add nsw i64 %{0}, 1", index)
+        self.do("br label %{0}.head{1}", index, ", !llvm.loop !900000" if scalar else "")
+        self.label(f"{index}.done")
 
     # words -------------------------------------------------------------------------------------------------------
 

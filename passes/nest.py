@@ -22,7 +22,10 @@ from .sweep import Sweep
 @dataclass(frozen=True)
 class Tail:
     """Where ``plan`` leaves what one sweep needs: boxes, each ``lo, hi, tile, count`` an axis, then the first tile of
-    each box and the number of all tiles."""
+    each box and the number of all tiles, then the core's range along the innermost axis.
+
+    The first box holds the rows of the core in full length: their ends, outside that range, are run with the guarded
+    function while the row is in the cache. The other boxes are what the core leaves of the other axes."""
 
     base: int
     rank: int
@@ -37,8 +40,12 @@ class Tail:
         return self.base + 4 * self.rank * self.boxes
 
     @property
-    def end(self) -> int:
+    def inner(self) -> int:
         return self.first + self.boxes + 1
+
+    @property
+    def end(self) -> int:
+        return self.inner + 2
 
 
 @dataclass(frozen=True)
@@ -61,30 +68,32 @@ def loop_order(rank: int, reverse: bool) -> tuple[int, ...]:
 def sweep_text(number: int, sweep: Sweep, tail: Tail, words: Words, reverse: bool) -> str:
     """LLVM text of ``@sweep<number>`` and its nests."""
     name = f"sweep{number}"
-    parts = [(sweep.core_fn, f"{name}.core")]
-    if sweep.edge_fn is not None and tail.boxes > 1:
-        parts.append((sweep.edge_fn, f"{name}.edge"))
-    texts = [_nest_text(fn, nest, sweep, words, reverse) for fn, nest in parts]
+    rim = sweep.edge_fn if sweep.core is not None else None
+    parts: list[Part] = [(sweep.core_fn, rim, f"{name}.core")]
+    if rim is not None and tail.boxes > 1:
+        parts.append((rim, None, f"{name}.edge"))
+    texts = [_nest_text(fn, rim, nest, sweep, words, reverse) for fn, rim, nest in parts]
     return _driver_text(name, sweep, tail, words, parts, reverse) + "".join(texts)
 
 
-def _outer_args(fn: Function, sweep: Sweep, words: Words) -> list[tuple[str, str]]:
-    """Type and name of what a nest takes besides its box: the words that its function uses and that vary."""
-    return [
-        (a.type, a.name)
-        for a in fn.args[sweep.rank :]
-        if a.name not in words.constants and not a.name.startswith("sum.")
-    ]
+Part = tuple[Function, Function | None, str]
+
+
+def _outer_args(functions: tuple[Function | None, ...], sweep: Sweep, words: Words) -> list[tuple[str, str]]:
+    """Type and name of what a nest takes besides its box: the words that its functions use and that vary."""
+    return list(dict.fromkeys(
+        (a.type, a.name) for fn in functions if fn is not None for a in fn.args[sweep.rank :]
+        if a.name not in words.constants and not a.name.startswith("sum.")))
 
 
 def _driver_text(
-    name: str, sweep: Sweep, tail: Tail, words: Words, parts: list[tuple[Function, str]], reverse: bool
+    name: str, sweep: Sweep, tail: Tail, words: Words, parts: list[Part], reverse: bool
 ) -> str:
     a = Asm()
     r, block = sweep.rank, "%block"
     values: dict[str, str] = {}
-    for fn, _ in parts:
-        for _, arg in _outer_args(fn, sweep, words):
+    for fn, rim, _ in parts:
+        for _, arg in _outer_args((fn, rim), sweep, words):
             if arg not in values:
                 if arg.startswith("D."):
                     at = tail.domain + 2 * int(arg[4:]) + (arg[2:4] == "hi")
@@ -121,12 +130,14 @@ def _driver_text(
         a.do("br i1 {}, label %core, label %edge", a("icmp eq i64 {}, 0", box))
     else:
         a.do("br label %core")
-    for (fn, nest), label in zip(parts, ("core", "edge"), strict=False):
+    for (fn, rim, nest), label in zip(parts, ("core", "edge"), strict=False):
         a.label(label)
-        args = [*bounds, *(f"{t} {values[n]}" for t, n in _outer_args(fn, sweep, words))]
+        args = [*bounds, *(f"{t} {values[n]}" for t, n in _outer_args((fn, rim), sweep, words))]
         if sums:
             args.append(f"ptr {sums}")
-        a.do(f"call void @{nest}({', '.join(args)})")
+        if rim is not None:
+            args += [f"i64 {a.word(block, tail.inner + k)}" for k in range(2)]
+        a.do("{}", f"call void @{nest}({', '.join(args)})")
         a.do("br label %latch")
     a.label("latch")
     a.do("%next = add nsw i64 %t, 1")
@@ -136,48 +147,54 @@ def _driver_text(
     return a.text(f"define void @{name}(i64 %lo, i64 %hi, ptr noalias %block)") + "\n"
 
 
-def _nest_text(fn: Function, nest: str, sweep: Sweep, words: Words, reverse: bool) -> str:
+def _nest_text(fn: Function, rim: Function | None, nest: str, sweep: Sweep, words: Words, reverse: bool) -> str:
+    """The loops around ``fn``; with ``rim``, points of a row outside ``klo … khi`` run that instead."""
     a = Asm()
-    outer = _outer_args(fn, sweep, words)
-    params = [f"i64 %{e}{d}" for d in range(sweep.rank) for e in ("lo", "hi")]
-    params += [f'{"ptr noalias" if t == "ptr" else t} %"{n}"' for t, n in outer]
     order = loop_order(sweep.rank, reverse)
+    params = [f"i64 %{e}{d}" for d in range(sweep.rank) for e in ("lo", "hi")]
+    params += [f"{'ptr noalias' if t == 'ptr' else t} %\"{n}\"" for t, n in _outer_args((fn, rim), sweep, words)]
     if sweep.reductions:
         params.append("ptr noalias %sums")
     for k in range(len(sweep.reductions)):
         a.do(f"%sum.{k} = alloca double, align 8")
         a.do(f"store double -0.000000e+00, ptr %sum.{k}, align 8")
-    before = "entry"
-    for depth, d in enumerate(order):
-        a.do(f"br label %head{d}")
-        a.label(f"head{d}")
-        a.do(f"%i{d} = phi i64 [ %lo{d}, %{before} ], [ %n{d}, %latch{d} ]")
-        a.do(f"%more{d} = icmp slt i64 %i{d}, %hi{d}")
-        out = f"latch{order[depth - 1]}" if depth else "done"
-        a.do(f"br i1 %more{d}, label %body{d}, label %{out}")
-        a.label(f"body{d}")
-        before = f"body{d}"
-    args = [f"i64 %i{d}" for d in range(sweep.rank)]
-    for arg in fn.args[sweep.rank :]:
-        value = words.constants.get(arg.name) or (f"%{arg.name}" if arg.name.startswith("sum.") else f'%"{arg.name}"')
-        args.append(f"{arg.type} {value}")
-    a.do(f'call void @"{fn.name}"({", ".join(args)})')
-    inner = order[-1] if order else None
-    if inner is None:
-        a.do("br label %done")
-    for d in reversed(order):
-        if d == inner:
-            a.do(f"br label %latch{d}")
-        a.label(f"latch{d}")
-        a.do(f"%n{d} = add nsw i64 %i{d}, 1")
-        a.do(f"br label %head{d}")
-    a.label("done")
+    inner = order[-1]
+    if rim is not None:
+        params += ["i64 %klo", "i64 %khi"]
+        first = a.extreme("smin", [a.extreme("smax", ["%klo", f"%lo{inner}"]), f"%hi{inner}"])
+        last = a.extreme("smax", [a.extreme("smin", ["%khi", f"%hi{inner}"]), first])
+        before = a.sub(first, f"%lo{inner}")
+        outside = a.add(before, a.sub(f"%hi{inner}", last))
+    else:
+        first, last = f"%lo{inner}", f"%hi{inner}"
+    point = [f"%i{d}" for d in range(sweep.rank)]
+    outer = [a.loop(f"i{d}", f"%lo{d}", f"%hi{d}") for d in order[:-1]]
+    row = a.loop(f"i{inner}", first, last)
+    _call(a, fn, point, sweep, words)
+    a.end_loop(row)
+    if rim is not None:
+        edge = a.loop("m", "0", outside)
+        left = a("icmp slt i64 %m, {}", before)
+        at = a("select i1 {}, i64 {}, i64 {}", left, a.add("%m", f"%lo{inner}"), a.add(a.sub("%m", before), last))
+        point[inner] = at
+        _call(a, rim, point, sweep, words)
+        a.end_loop(edge, scalar=True)
+    for loop in reversed(outer):
+        a.end_loop(loop)
     for k in range(len(sweep.reductions)):
         total = a(f"load double, ptr %sum.{k}, align 8")
         cell = a("getelementptr inbounds double, ptr %sums, i64 {}", str(k))
         a.do("store double {}, ptr {}, align 8", total, cell)
     a.do("ret void")
     return a.text(f"define internal void @{nest}({', '.join(params)}) noinline nounwind")
+
+
+def _call(a: Asm, fn: Function, point: list[str], sweep: Sweep, words: Words) -> None:
+    args = [f"i64 {x}" for x in point]
+    for arg in fn.args[sweep.rank :]:
+        value = words.constants.get(arg.name) or (f"%{arg.name}" if arg.name.startswith("sum.") else f'%"{arg.name}"')
+        args.append(f"{arg.type} {value}")
+    a.do("{}", f'call void @"{fn.name}"({", ".join(args)})')
 
 
 def reduce_text(number: int, sweep: Sweep, tail: Tail, words: Words) -> str:

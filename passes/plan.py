@@ -138,8 +138,7 @@ def _boxes(
     for d in range(r):
         points = a.mul(points, a.sub(hi[d], lo[d]))
     boxes = [(list(lo), list(hi))]
-    if p.tail.boxes > 1:
-        assert s.core is not None
+    if s.core is not None:
         k_lo, k_hi = _ranges(a, s.core, True, domain, names)
         k_lo = [a.extreme("smax", pair) for pair in zip(lo, k_lo, strict=True)]
         k_hi = [a.extreme("smin", pair) for pair in zip(hi, k_hi, strict=True)]
@@ -149,9 +148,13 @@ def _boxes(
         # An empty core sits at the upper corner, so that the first edge box is the whole.
         k_lo = [a("select i1 {}, i64 {}, i64 {}", some, k, h) for k, h in zip(k_lo, hi, strict=True)]
         k_hi = [a("select i1 {}, i64 {}, i64 {}", some, k, h) for k, h in zip(k_hi, hi, strict=True)]
+        inner = order[-1]
+        a.set_word("%block", p.tail.inner, k_lo[inner])
+        a.set_word("%block", p.tail.inner + 1, k_hi[inner])
+        k_lo[inner], k_hi[inner] = lo[inner], hi[inner]
         boxes = [(k_lo, k_hi)]
         at_lo, at_hi = list(lo), list(hi)
-        for d in order:
+        for d in order[:-1]:
             boxes.append((at_lo.copy(), [*at_hi[:d], k_lo[d], *at_hi[d + 1 :]]))
             boxes.append(([*at_lo[:d], k_hi[d], *at_lo[d + 1 :]], at_hi.copy()))
             at_lo[d], at_hi[d] = k_lo[d], k_hi[d]

@@ -248,16 +248,16 @@ def _assemble(
         if reduces:
             planned.append(PlannedSweep(sweep, planned[-1].tail, 0.0, True))
             continue
-        boxes = 1 + 2 * sweep.rank if sweep.core is not None else 1
+        boxes = 2 * sweep.rank - 1 if sweep.core is not None else 1
         tail = Tail(base, sweep.rank, boxes, planned_stages[sweep.stage].base)
         planned.append(PlannedSweep(sweep, tail, _cost(sweep)))
         base = tail.end
     layout = BlockLayout(tuple(w for w, _ in words), base)
     known = Words(types, layout, _constants(params, variant, words))
-    module = Module()
+    module = Module(declarations=dict(asm.DECLARATIONS))
     for s in stages:
         module.functions[s.domain.name] = s.domain
-    texts = [asm.DECLARATIONS]
+    texts = []
     for number, p in enumerate(planned):
         if p.reduces:
             texts.append(reduce_text(number, p.sweep, p.tail, known))
@@ -267,7 +267,7 @@ def _assemble(
         texts.append(sweep_text(number, p.sweep, p.tail, known, variant.reverse))
     texts.append(plan_text(planned_stages, planned, known, variant.reverse))
     return Program(
-        text=write_module(module) + "\n" + "\n".join(texts),
+        text=write_module(module) + "\n" + "\n".join(texts) + asm.SCALAR_LOOP,
         sweeps=len(planned),
         block=layout,
         checks=tuple(checks),

@@ -109,6 +109,7 @@ class _Reverse:
 
     def run(self) -> PointFn:
         fn, order = self.fn, self.order
+        preds = _predecessors(order)
         back = {b: fn.block(f"r.{b.name}") for b in order}
         start = fn.block("reverse")
         self.exit.instrs.pop()  # its ret
@@ -121,7 +122,6 @@ class _Reverse:
             slot = self.shadow[name] = self.alloca(elem, f"{name}.shadow")
             b.store(self.shadow_access(start, "sload", elem, name, access, []), slot)
         start.append(Instr("br", "void", targets=[back[self.exit]]))
-        preds = _predecessors(order)
         ends: dict[Block, Block] = {}
         for block in reversed(order):
             ends[block] = self.walk(block, back[block], preds[block], back)
