@@ -145,9 +145,12 @@ def is_hidden(slot: Slot, value: object) -> bool:
     """Whether a captured value becomes an argument (else it is a constant)."""
     if is_array(value):
         return True
-    if isinstance(slot.holder, pytypes.ModuleType) and slot.holder.__name__.split(".")[0] in CONSTANT_MODULES:
-        return False
-    return is_scalar(value)
+    return is_scalar(value) and not _in_library(slot)
+
+
+def _in_library(slot: Slot) -> bool:
+    """Whether a value is an attribute of a library, which never changes."""
+    return isinstance(slot.holder, pytypes.ModuleType) and slot.holder.__name__.split(".")[0] in CONSTANT_MODULES
 
 
 def helper_function(value: object) -> pytypes.FunctionType | None:
@@ -212,6 +215,7 @@ def _analyse(
     for _, statement in statements(unit.func_ir):
         if not isinstance(statement, ir.Assign):
             continue
+        _check_attribute(statement, statics)
         slot = statics.slot(statement.value)
         if slot is None:
             continue
@@ -220,7 +224,7 @@ def _analyse(
             own.setdefault(slot.key, (slot, unit.name))
             continue
         _check_container(slot.name, value, statement)
-        if not isinstance(slot.holder, pytypes.ModuleType) and not isinstance(value, pytypes.ModuleType):
+        if not _in_library(slot) and not isinstance(value, pytypes.ModuleType):
             unit.constants.append(Constant(slot.name, value, slot))
         inner = helper_function(value)
         if inner is None:
@@ -237,9 +241,18 @@ def _analyse(
     return unit
 
 
+def _check_attribute(statement: Any, statics: Statics) -> None:
+    """Numba stumbles over an attribute that a module does not have."""
+    value = statement.value
+    if isinstance(value, ir.Expr) and value.op == "getattr":
+        base = statics.value(value.value)
+        if isinstance(base, pytypes.ModuleType) and not hasattr(base, value.attr):
+            raise IradError(f"the module {base.__name__} has no {value.attr}", loc=loc_of(statement))
+
+
 def _check_container(name: str, value: object, statement: Any) -> None:
     """Arrays inside a captured tuple would be frozen: a change would not be seen."""
-    if isinstance(value, tuple) and any(is_array(v) or (isinstance(v, tuple) and _holds_array(v)) for v in value):
+    if _holds_array(value):
         raise NotDifferentiableError(
             f"{name} is a tuple that holds arrays, which a kernel cannot capture",
             loc=loc_of(statement),
@@ -247,8 +260,8 @@ def _check_container(name: str, value: object, statement: Any) -> None:
         )
 
 
-def _holds_array(value: tuple[Any, ...]) -> bool:
-    return any(is_array(v) or (isinstance(v, tuple) and _holds_array(v)) for v in value)
+def _holds_array(value: object) -> bool:
+    return isinstance(value, tuple) and any(is_array(v) or _holds_array(v) for v in value)
 
 
 def captures(unit: Unit, arguments: tuple[str, ...]) -> dict[tuple[int, str], Capture]:

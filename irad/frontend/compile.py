@@ -10,10 +10,10 @@ from irad.errors import IradError
 from irad.frontend import checks, mathclose, points, pointwise, wrapper
 from irad.frontend.captures import Capture, Unit, analyse, captures
 from irad.frontend.llvm_text import check_domain, simplified
-from irad.frontend.numba_private import compile_ir, compiler_lock, link, session, types
+from irad.frontend.numba_private import NumbaFailure, compile_ir, compiler_lock, link, session, types
 from irad.frontend.rewrite import Key, drop_dead, prepared_ir
 from irad.frontend.signature import ArrayType, Loc, Lowered, Options, ParamInfo, ParamType, StageIR
-from irad.frontend.translate import NUMBA_ERRORS, translate
+from irad.frontend.translate import translate
 
 
 def lower(pyfunc: pytypes.FunctionType, arg_types: tuple[ParamType, ...], options: Any = None) -> Lowered:
@@ -28,12 +28,10 @@ def lower(pyfunc: pytypes.FunctionType, arg_types: tuple[ParamType, ...], option
         code = pyfunc.__code__
         try:
             return _Lowering(pyfunc, arg_types, options.name, fastmath).run()
-        except IradError:
-            raise
-        except NUMBA_ERRORS as e:
+        except NumbaFailure as e:
             if shared.error is not None:  # the first refusal; Numba wraps what a helper raises
                 raise shared.error from None
-            raise translate(e, Loc(code.co_filename, code.co_firstlineno)) from e
+            raise translate(e.error, Loc(code.co_filename, code.co_firstlineno)) from e.error
 
 
 class _Lowering:

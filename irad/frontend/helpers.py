@@ -14,8 +14,8 @@ from numba.core.imputils import lower_constant
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
 from irad.errors import IradError
-from irad.frontend.numba_private import Compiled, compile_ir, current_session, types
-from irad.frontend.translate import NUMBA_ERRORS, translate
+from irad.frontend.numba_private import Compiled, NumbaFailure, compile_ir, current_session, types
+from irad.frontend.translate import translate
 
 if TYPE_CHECKING:
     from irad.frontend.captures import Capture, Unit
@@ -47,8 +47,8 @@ class HelperRef:
             except IradError as e:
                 session.error = session.error or e
                 raise
-            except NUMBA_ERRORS as e:
-                session.error = session.error or translate(e, self.unit.loc)
+            except NumbaFailure as e:
+                session.error = session.error or translate(e.error, self.unit.loc)
                 raise
         return session.helpers[key]
 

@@ -11,7 +11,6 @@ stays unoptimised. NumPy functions that Numba implements in Python (``np.clip``,
 
 from __future__ import annotations
 
-import re
 import threading
 import types as pytypes
 import warnings
@@ -20,17 +19,19 @@ from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import cgutils, compiler, cpu, errors, ir, registry, types
+from numba.core import cgutils, compiler, cpu, debuginfo, errors, ir, registry, types
 from numba.core.codegen import CodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
+from irad.errors import IradError
+
 __all__ = [
     "Compiled",
     "Dispatcher",
+    "NumbaFailure",
     "compile_ir",
     "compiler_lock",
-    "error_classes",
     "ir",
     "link",
     "numba_ir",
@@ -40,7 +41,6 @@ __all__ = [
 ]
 
 compiler_lock = global_compiler_lock
-error_classes = errors
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -90,6 +90,27 @@ class _RawCodegen:
         return getattr(self._base, name)
 
 
+class _Lines(debuginfo.DIBuilder):
+    """Debug information that says the user's file and line, and nothing of types (which costs time and text)."""
+
+    def __init__(self, module: Any, filepath: str, cgctx: Any, directives_only: bool) -> None:
+        self._file = filepath
+        self._known: dict[tuple[int, int], Any] = {}
+        super().__init__(module, filepath, cgctx, directives_only)
+
+    def _di_file(self) -> Any:
+        return self.module.add_debug_info("DIFile", {"directory": "", "filename": self._file})
+
+    def _di_subroutine_type(self, line: int, function: Any, argmap: Any) -> Any:
+        return self.module.add_debug_info("DISubroutineType", {"types": self.module.add_metadata([])})
+
+    def _di_location(self, line: int) -> Any:
+        key = (line, len(self.subprograms))
+        if key not in self._known:
+            self._known[key] = super()._di_location(line)
+        return self._known[key]
+
+
 _contexts: dict[object, Any] = {}
 
 
@@ -97,7 +118,7 @@ def _target_context(fastmath: bool | frozenset[str]) -> Any:
     """Numba's CPU context with raw code generation; one for each setting, as each caches subroutines."""
     if fastmath not in _contexts:
         base = registry.cpu_target.target_context
-        _contexts[fastmath] = base.subtarget(_internal_codegen=_RawCodegen(base.codegen()))
+        _contexts[fastmath] = base.subtarget(_internal_codegen=_RawCodegen(base.codegen()), DIBuilder=_Lines)
     return _contexts[fastmath]
 
 
@@ -156,9 +177,29 @@ def current_session() -> Session:
     return _local.session
 
 
+class NumbaFailure(Exception):
+    """Numba could not compile something; ``error`` is what it said."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Numba fails with many classes of exceptions. What irad raises within passes through."""
+    try:
+        yield
+    except (IradError, NumbaFailure):
+        raise
+    except Exception as e:
+        raise NumbaFailure(e) from e
+
+
 def numba_ir(function: pytypes.FunctionType) -> Any:
     """A fresh Numba IR of a Python function, inner functions inlined. Needs bytecode only, no source."""
-    func_ir = compiler.run_frontend(function, inline_closures=True)
+    with _failures():
+        func_ir = compiler.run_frontend(function, inline_closures=True)
     for block in func_ir.blocks.values():
         block.body = [_undo_folding(statement) for statement in block.body]
     return func_ir
@@ -181,7 +222,7 @@ def _undo_folding(statement: Any) -> Any:
 
 def compile_ir(func_ir: Any, args: tuple[Any, ...], fastmath: bool | frozenset[str], returns: Any = None) -> Compiled:
     """Type and lower Numba IR, which is consumed. ``returns``: the result's type, where it is known."""
-    with compiler_lock, warnings.catch_warnings():
+    with _failures(), warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.NumbaWarning)  # no source found, unused options: not the user's doing
         result = compiler.compile_ir(
             registry.cpu_target.typing_context, _target_context(fastmath), func_ir, args, returns, _flags(fastmath), {}
@@ -198,10 +239,6 @@ def resolvable(value: object) -> bool:
     except (ValueError, errors.NumbaError):
         return False
     return True
-
-
-_PSEUDO_FILE = re.compile(r'!DIFile\(filename: "(<[^"]*>)", directory: "[^"]*"\)')
-"""A kernel without a source file: Numba adds the current directory to ``<stdin>``."""
 
 
 def link(library: Any, wrapper: str, entry: str) -> str:
@@ -234,4 +271,4 @@ def link(library: Any, wrapper: str, entry: str) -> str:
         if not g.is_declaration:
             g.linkage = "internal"
     module.verify()
-    return _PSEUDO_FILE.sub(r'!DIFile(filename: "\1", directory: "")', str(module))
+    return str(module)

@@ -176,8 +176,7 @@ class _Writer:
             return self.operator(node, index.static, shift)
         tuple_ = isinstance(index.value, ir.Expr) and index.value.op == "build_tuple"
         parts = [index.operand(v) for v in index.value.items] if tuple_ else [index]
-        static = [p.static for p in parts]
-        if len(parts) != array.array.rank or any(isinstance(s, (slice, type(None), type(...))) for s in static):
+        if len(parts) != array.array.rank or any(_is_slice(p) for p in parts):
             raise NotDifferentiableError(
                 f"{array.name}[...] takes a part of an array in a kernel of irad.fd statements",
                 loc=node.loc,
@@ -228,6 +227,12 @@ class _Writer:
         if op.combine == "harm":
             return self.binary(operator.truediv, self.const(float(len(terms)), loc), total, loc)
         return total
+
+
+def _is_slice(index: Node) -> bool:
+    called = isinstance(index.value, ir.Expr) and index.value.op == "call"
+    made = called and index.operand(index.value.func).static is slice
+    return made or index.static is None or isinstance(index.static, (slice, type(...)))
 
 
 def _numba_loc(reader: Node, statement: Statement) -> Any:

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 from irad.errors import IradError, NotDifferentiableError
-from irad.frontend.numba_private import error_classes
 from irad.frontend.signature import Loc
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -24,7 +23,23 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
         "{1} has no attribute {0} that can be compiled",
         "use what Numba supports in nopython mode",
     ),
-    (r"Cannot unify (.+) and (.+) for '([^']+)'", "{2} is now {0} and now {1}", "give it one type on every way"),
+    (r"Cannot unify (.+) and (.+) for '([^']+)'", "{2} is {0} on one way and {1} on another", "give it one type"),
+    (
+        r"function Function\(<intrinsic DOMAIN_BOUNDS>\)",
+        "the bounds of irad.domain are not pairs of integers",
+        "write (lo, hi) an axis, from constants, shapes and integer arguments",
+    ),
+    (
+        r"function Function\(<intrinsic INTERIOR_BOUNDS>\)",
+        "irad.interior is not given an array and an integer width",
+        "write irad.interior(T) or irad.interior(T, width=2)",
+    ),
+    (
+        r"No implementation of function Function\(<built-in function "
+        r"((?:zeros|ones|empty|full)(?:_like)?|array|arange|linspace|eye|copy)>\)",
+        "a local array is made ({0})",
+        "use scalars or a tuple, or pass a scratch array as an argument",
+    ),
     (
         r"No implementation of function (.+) found for signature:\s*(?:>>> )?(.+)",
         "{1} cannot be compiled",
@@ -36,7 +51,7 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
         "use what Numba supports in nopython mode",
     ),
     (r"[Vv]ariable '?([\w.]+)'? (?:is )?referenced before", "{0} is used before it is assigned", "assign it first"),
-    (r"NRT required but not enabled|required NRT", "a local array or list is made", "write into an argument"),
+    (r"NRT required but not enabled|required NRT", "a local array or list is made", "use scalars or a tuple"),
     (r"[Tt]oo many values|[Ww]rong number of|failed to unpack", "an unpacking does not fit", "name every element"),
 )
 
@@ -62,6 +77,7 @@ def _tidy(text: str) -> str:
     text = re.sub(r"<(?:built-in function|ufunc|function|class) '?([\w.]+)'?[^>]*>", r"\1", text)
     text = re.sub(r"Module\(<module '([\w.]+)'[^>]*>\)", r"the module \1", text)
     text = re.sub(r"Literal\[(\w+)\]\(([^)]*)\)", r"\2", text)
+    text = re.sub(r"^(\w+)\.\d+$", r"\1", text)  # Numba numbers the assignments of a variable
     text = re.sub(r"array\((\w+), (\d)d, \w+\)", r"array(\1, \2d)", text)
     return text[:200]
 
@@ -80,14 +96,3 @@ def _place(error: Any, text: str, fallback: Loc) -> Loc:
         if line and fallback.file.endswith((found["file"] or found["file2"]).lstrip("./")):
             return Loc(fallback.file, int(line))
     return fallback
-
-
-NUMBA_ERRORS: tuple[type[Exception], ...] = (
-    error_classes.NumbaError,
-    NotImplementedError,
-    AssertionError,
-    KeyError,
-    TypeError,
-    ValueError,
-)
-"""What Numba raises where it cannot compile."""
