@@ -6,7 +6,7 @@
 ``IRAD_CACHE_DIR``   folder for compiled code (default: the user's cache folder; ``off``: no cache)
 ``IRAD_VERIFY``      ``1``: check the intermediate representation after every pass (default 0)
 ``IRAD_DUMP``        folder into which the text of every compiled module is written (default: none)
-``IRAD_VECTOR_BITS`` widest vector registers that compiled code prefers (default: 512 where the machine has them)
+``IRAD_VECTOR_BITS`` 256 or 512: vector registers that code prefers on AVX-512 machines (default: LLVM's choice)
 =================== ==================================================================================================
 """
 
@@ -32,19 +32,22 @@ class Config:
     cache_dir: Path | None = None
     verify: bool = False
     dump: Path | None = None
-    vector_bits: int = 512
+    vector_bits: int | None = None
 
     @staticmethod
     def read(environment: Mapping[str, str]) -> Config:
         """Parse the ``IRAD_*`` entries of ``environment``; a value that makes no sense raises ``IradError``."""
         threads = environment.get("IRAD_NUM_THREADS", "")
         dump = environment.get("IRAD_DUMP", "")
+        bits = environment.get("IRAD_VECTOR_BITS", "")
+        if bits not in ("", "256", "512"):
+            raise IradError(f"IRAD_VECTOR_BITS={bits!r} is neither 256 nor 512", remedy="unset it for LLVM's choice")
         return Config(
             num_threads=_positive("IRAD_NUM_THREADS", threads) if threads else None,
             cache_dir=_cache_dir(environment),
             verify=_switch("IRAD_VERIFY", environment.get("IRAD_VERIFY", "0")),
             dump=Path(dump) if dump else None,
-            vector_bits=_positive("IRAD_VECTOR_BITS", environment.get("IRAD_VECTOR_BITS") or "512"),
+            vector_bits=int(bits) if bits else None,
         )
 
 

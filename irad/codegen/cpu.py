@@ -111,9 +111,7 @@ def emit(text: str, *, optimise: bool = True) -> ObjectCode:
     return ObjectCode(bytes(machine.emit_object(module)), tuple(defines), tuple(imports))
 
 
-def load(
-    obj: ObjectCode, symbols: Mapping[str, int] | None = None, *, text: str = "", optimised: bool = True
-) -> Code:
+def load(obj: ObjectCode, symbols: Mapping[str, int] | None = None, *, text: str = "", optimised: bool = True) -> Code:
     """Link an object into this process."""
     symbols = symbols or {}
     _check_symbols(obj.imports, symbols)

@@ -11,22 +11,20 @@ import ctypes.util
 import sys
 from functools import lru_cache
 
-# double and, with an f appended, float
-_MATH = """
-acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp10 exp2 expm1 fabs fdim floor fma
-fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 lrint llrint lround llround modf nearbyint nextafter pow
-remainder rint round roundeven scalbn sin sincos sinh sqrt tan tanh tgamma trunc
-""".split()
-_MEMORY = "memcpy memmove memset memcmp".split()
-_COMPILER = """
-__powidf2 __powisf2 __divti3 __modti3 __udivti3 __umodti3 __multi3 __extendhfsf2 __truncsfhf2 __truncdfhf2
-""".split()
-_PYTHON = """
-PyErr_Clear PyErr_Occurred PyEval_RestoreThread PyEval_SaveThread PyFloat_AsDouble PyLong_AsLongLong PyLong_AsVoidPtr
-PyDict_GetItem PyObject_Vectorcall PyThread_acquire_lock PyThread_acquire_lock_timed PyThread_allocate_lock
-PyThread_release_lock PyThread_start_new_thread PyTuple_GetItem Py_DecRef Py_IncRef _Py_FalseStruct _Py_NoneStruct
-_Py_TrueStruct
-""".split()
+# double, and with an f appended float
+_MATH = (
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp10 exp2 expm1 fabs fdim floor "
+    "fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 lrint llrint lround llround modf nearbyint "
+    "nextafter pow remainder rint round roundeven scalbn sin sincos sinh sqrt tan tanh tgamma trunc"
+)
+_MEMORY = "memcpy memmove memset memcmp"
+_COMPILER = "__powidf2 __powisf2 __divti3 __modti3 __udivti3 __umodti3 __multi3 __extendhfsf2 __truncsfhf2 __truncdfhf2"
+_PYTHON = (
+    "PyErr_Clear PyErr_Occurred PyEval_RestoreThread PyEval_SaveThread PyFloat_AsDouble PyLong_AsLongLong "
+    "PyLong_AsVoidPtr PyDict_GetItem PyObject_Vectorcall PyThread_acquire_lock PyThread_acquire_lock_timed "
+    "PyThread_allocate_lock PyThread_release_lock PyThread_start_new_thread Py_DecRef Py_IncRef _Py_FalseStruct "
+    "_Py_NoneStruct _Py_TrueStruct"
+)
 
 
 def _libraries() -> list[ctypes.CDLL]:
@@ -55,13 +53,14 @@ def runtime() -> dict[str, int]:
     """Name to address of every function that compiled code may call and that this machine has."""
     libraries = _libraries()
     table: dict[str, int] = {}
-    for name in (*_MATH, *(f"{n}f" for n in _MATH), *_MEMORY, *_COMPILER):
+    math = _MATH.split()
+    for name in (*math, *(f"{n}f" for n in math), *_MEMORY.split(), *_COMPILER.split()):
         for library in libraries:
             address = _address(library, name)
             if address:
                 table[name] = address
                 break
-    for name in _PYTHON:
+    for name in _PYTHON.split():
         address = _address(ctypes.pythonapi, name)
         if address:
             table[name] = address

@@ -1,0 +1,102 @@
+"""The tables of 64-bit words by which Python tells compiled code what to do: one enumeration a table.
+
+Compiled code holds no address; it finds everything here. Words are the only type, so a table is an ``int64`` array.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.int64]
+
+
+class Head(IntEnum):
+    """What a launchable object's ``_table`` points at."""
+
+    SLOW = 0  # Python callable that gets the original arguments
+    SPEC = 1  # the first Spec to try (0: none)
+    RECORDING = 2  # address of a word: not 0 while launches are recorded, which is done in Python
+    POOL = 3
+
+
+class Spec(IntEnum):
+    """One compiled variant of a kernel, and the arguments it takes."""
+
+    NEXT = 0  # the Spec to try when this one does not fit (0: none)
+    NARGS = 1
+    ARGS = 2  # address of NARGS descriptors (Arg)
+    BLOCK = 3  # words of its block
+    OUT = 4  # words that its plan puts out
+    PLAN = 5
+    SWEEPS = 6  # number of sweeps
+    BODIES = 7  # address of their addresses
+    PARALLEL = 8  # nanoseconds of work from which threads are used
+    RELEASE = 9  # nanoseconds of work from which the GIL is released
+
+
+class Arg(IntEnum):
+    """How one argument must look."""
+
+    KIND = 0
+    TYPE = 1  # the exact Python type
+    OTHER = 2  # another exact type that will do (0: none)
+    ORDER = 3  # arrays: the dtype's word
+    RANK = 4
+    FLAGS = 5  # flags that must be set
+    ITEM = 6  # bytes of an element
+    UNIT = 7  # bit d: stride d must be ITEM (unless the extent is at most 1)
+    WRITTEN = 8  # 1: the kernel writes it
+
+
+class Kind(IntEnum):
+    """How an argument becomes words of the block."""
+
+    ARRAY = 0
+    DOUBLE = 1
+    FLOAT = 2
+    INT = 3
+    BOOL = 4
+
+
+class Bound(IntEnum):
+    """What a bound launch's ``_table`` points at; from LAUNCHES on, the addresses of COUNT Launch tables."""
+
+    MOVED = 0  # Python callable for the case that an array is not where it was
+    RELEASE = 1  # 1: release the GIL
+    POOL = 2
+    COUNT = 3
+    LAUNCHES = 4
+
+
+class Launch(IntEnum):
+    """One launch with everything decided."""
+
+    BLOCK = 0
+    PARALLEL = 1  # 1: use threads
+    SWEEPS = 2
+    BODIES = 3  # address of the sweeps' addresses
+    TILES = 4  # address of their numbers of tiles
+    ARRAYS = 5  # number of arrays to look after
+    WATCHED = 6  # address of their Watched entries
+
+
+class Watched(IntEnum):
+    """An array whose memory must still be where it was when the launch was bound."""
+
+    OBJECT = 0
+    DATA = 1  # word of the block with its address
+    EXTENTS = 2  # word of the block with its first extent (-1: none)
+    RANK = 3
+
+
+def words(values: object) -> Words:
+    """An array of words."""
+    return np.array(values, dtype=np.int64)
+
+
+def address(table: Words) -> int:
+    """Where a table lies."""
+    return int(table.ctypes.data)
