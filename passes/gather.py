@@ -114,7 +114,10 @@ def gather_sweep(
         )
     core_fn = _collect(f"{stem}.core", body, array, words, list(zip(found, core_parts, strict=True)), assign, None)
     outer, core = _boxes(body, array, found, assign, wrapped, wraps)
-    return Sweep(title, stage, param.rank, outer, core, core_fn, edge_fn, helpers, extents, reads=reads)
+    straight = all(c[d].axis == d for c in found for d in range(param.rank))
+    return Sweep(
+        title, stage, param.rank, outer, core, core_fn, edge_fn, helpers, extents, reads=reads, mergeable=straight
+    )
 
 
 def _boxes(

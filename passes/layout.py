@@ -37,12 +37,14 @@ class AdjointSpec:
     """Which derivatives an adjoint program computes, and what it does to shadows.
 
     ``active``: parameters that carry derivatives. ``keep_seed``: written arrays whose shadow is only read.
-    ``assign``: read-only arrays whose shadow is overwritten instead of added to.
+    ``assign``: read-only arrays whose shadow is overwritten instead of added to. ``merge``: sweeps may be joined; false
+    where two parameters share one shadow (the same array passed twice).
     """
 
     active: frozenset[str]
     keep_seed: frozenset[str] = frozenset()
     assign: frozenset[str] = frozenset()
+    merge: bool = True
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from .gather import WrapTest, classes, gather_sweep
 from .ir.model import Arg, Block, Const, Function, Instr, LinExpr, PointFn, Value
-from .layout import Range, Term
+from .layout import AdjointSpec, Range, Term
 from .lower import lower, resolve_wraps
+from .merge import merge
 from .reverse import ADJOINT_FLAGS
 from .simplify import dce
 from .sweep import Emit, Reduction, Sweep, core_of_domain, domain_box, invariant_only
@@ -29,20 +30,22 @@ def with_words(pf: PointFn, words: Words) -> PointFn:
 def adjoint_sweeps(
     body: PointFn,
     stage: int,
-    keep_seed: frozenset[str],
+    spec: AdjointSpec,
     assign: frozenset[str],
     words: Words,
     wrapped: list[tuple[int, LinExpr]],
     wraps: WrapTest,
 ) -> list[Sweep]:
-    """All sweeps of one stage's adjoint, in order."""
+    """All sweeps of one stage's adjoint, in order. ``assign``: shadows that their gather may overwrite."""
     sweeps: list[Sweep] = []
     added = dict.fromkeys(i.array for i in body.fn.instrs() if i.op == "accum")
     for array in added:
         if any(any(d.axis is not None for d in c) for c in classes(body, array)):
             sweeps.append(gather_sweep(body, stage, array, words, assign=array in assign, wrapped=wrapped, wraps=wraps))
-    own = own_sweep(body, stage, keep_seed, wrapped, wraps)
-    return sweeps if own is None else [*sweeps, own]
+    own = own_sweep(body, stage, spec.keep_seed, wrapped, wraps)
+    if own is not None:
+        sweeps.append(own)
+    return merge(sweeps) if spec.merge else sweeps
 
 
 def own_sweep(
@@ -61,9 +64,13 @@ def own_sweep(
     order = list(reductions)
     core, reads = _own_function(body, f"s{stage}.own.core", order, keep_seed, invariant_only)
     edge = _own_function(body, f"s{stage}.own.edge", order, keep_seed, wraps)[0] if wrapped else None
-    names = [i.array for i in stored] + [r.param for r in order]
+    titles = [
+        f"{verb} " + ", ".join(f"{n}'" for n in dict.fromkeys(names))
+        for verb, names in (("update", [i.array for i in stored]), ("sum", [r.param for r in order]))
+        if names
+    ]
     return Sweep(
-        "update " + ", ".join(f"{n}'" for n in dict.fromkeys(names)),
+        " + ".join(titles),
         stage,
         body.rank,
         domain_box(body.rank),
@@ -72,6 +79,7 @@ def own_sweep(
         edge,
         reductions=tuple(order),
         reads=reads,
+        mergeable=not stored,
     )
 
 

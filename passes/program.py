@@ -118,7 +118,7 @@ def adjoint_program(stages: Sequence[Stage], params: Sequence[Param], variant: V
     for k in reversed(range(len(stages))):
         wraps = _wrap_test(variant, k)
         wrapped = wrapping(stages[k].point, variant.wraps, lambda access, d, k=k: f"{k}:{wrap_key(access, d)}")
-        for sweep in adjoint_sweeps(bodies[k], k, spec.keep_seed, direct, words, wrapped, wraps):
+        for sweep in adjoint_sweeps(bodies[k], k, spec, direct, words, wrapped, wraps):
             sweeps.append((sweep, False))
             if sweep.reductions:
                 sweeps.append((sweep, True))

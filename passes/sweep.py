@@ -29,7 +29,7 @@ class Sweep:
     ``core``: highest ``lo`` to lowest ``hi``; ``None``: all is core. ``core_fn`` and ``edge_fn`` take the indices,
     then words of the block, the bounds of the launch domain ``D.lo0, D.hi0, …`` and pointers to float64 accumulators
     ``sum.0, …`` (one a reduction), as they name them. ``helpers`` are functions that these call; ``reads`` the arrays
-    whose primal values are read.
+    whose primal values are read; ``mergeable``: it may be joined with others (``merge.py``).
     """
 
     title: str
@@ -43,6 +43,7 @@ class Sweep:
     extents: tuple[str, ...] = ()
     reductions: tuple[Reduction, ...] = ()
     reads: frozenset[str] = frozenset()
+    mergeable: bool = False
 
 
 def domain_box(rank: int) -> tuple[Range, ...]:

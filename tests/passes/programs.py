@@ -51,7 +51,7 @@ class Built:
     def fresh(self) -> Values:
         return {n: a.copy() if isinstance(a, np.ndarray) else a for n, a in self.args.items()}
 
-    def adjoint(self, active: Iterable[str], **kw: frozenset[str]) -> Program:
+    def adjoint(self, active: Iterable[str], **kw: Any) -> Program:
         spec = AdjointSpec(frozenset(active), **kw)
         return adjoint_program(self.stages, self.params, self.variant, spec)
 
@@ -66,7 +66,7 @@ class Built:
             run(primal_program([self.stages[k]], self.params, Variant(wraps=_of_stage(self.variant, k))), values)
         return values | saved
 
-    def pull(self, active: Iterable[str], seeds: Values, **kw: frozenset[str]) -> Values:
+    def pull(self, active: Iterable[str], seeds: Values, **kw: Any) -> Values:
         """Shadows after the adjoint, for seeds of the written arrays."""
         program = self.adjoint(active, **kw)
         shadows: Values = {n: np.array(s) for n, s in seeds.items()}

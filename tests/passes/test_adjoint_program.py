@@ -219,3 +219,36 @@ def test_every_stage_boundary_is_a_barrier_in_reverse() -> None:
     direction = {"V": r(6), "P": r(5), "a": r(1)}
     want = directional(twin, built.fresh(), direction, seeds)
     assert sum(float((shadows[n] * direction[n]).sum()) for n in direction) == pytest.approx(want, rel=1e-12)
+
+
+def test_joined_sweeps_give_what_separate_sweeps_give() -> None:
+    built = Built(heat, CASES["heat"][2])
+    seed = {"dT": RNG.standard_normal((6, 7))}
+    active = {"dT", "T", "Ci", "lam", "dx"}
+    keep = frozenset({"dT"})
+    joined = built.pull(active, seed, keep_seed=keep)
+    apart = built.pull(active, seed, keep_seed=keep, merge=False)
+    assert len(built.adjoint(active, keep_seed=keep).strategy) < len(
+        built.adjoint(active, keep_seed=keep, merge=False).strategy
+    )
+    for name in active:
+        np.testing.assert_allclose(joined[name], apart[name], rtol=1e-14)
+
+
+def test_arrays_of_different_extents_are_joined_within_their_own_extents() -> None:
+    def staggered(q, T, C):
+        i, j = domain((0, T.shape[0] - 1), (0, C.shape[1]))
+        q[i, j] = C[i, j] * (T[i + 1, j] - T[i, j])
+
+    def twin(q, T, C):
+        for i in range(T.shape[0] - 1):
+            for j in range(C.shape[1]):
+                q[i, j] = C[i, j] * (T[i + 1, j] - T[i, j])
+
+    built = Built(staggered, (r(5, 4), r(6, 5), r(5, 4)))
+    seeds = {"q": RNG.standard_normal((5, 4))}
+    keep = frozenset({"q"})
+    shadows = built.pull({"q", "T", "C"}, seeds, keep_seed=keep, assign=frozenset({"T", "C"}))
+    direction = {"T": r(6, 5), "C": r(5, 4)}
+    want = directional(twin, built.fresh(), direction, seeds)
+    assert sum(float((shadows[n] * direction[n]).sum()) for n in direction) == pytest.approx(want, rel=1e-12)
