@@ -36,6 +36,9 @@ class Slot:
         cell = isinstance(self.holder, pytypes.CellType)
         return (id(self.holder), "" if cell else self.name)
 
+    def __repr__(self) -> str:
+        return f"<{type(self.holder).__name__} slot {self.name}>"
+
     def get(self) -> Any:
         """The value that is there now."""
         try:

@@ -14,7 +14,7 @@ from irad.errors import IradError, NotDifferentiableError
 from irad.fd import Operator
 from irad.frontend import mathclose, points
 from irad.frontend.captures import MISSING, Statics, Unit, analyse, helper_function, loc_of, statements
-from irad.frontend.numba_private import ir, resolvable
+from irad.frontend.numba_private import control_flow, ir, resolvable
 
 INPUT_OUTPUT = frozenset(map(id, (builtins.print, builtins.open, builtins.input)))
 RANDOM_MODULES = ("random", "numpy.random", "secrets")
@@ -68,6 +68,7 @@ def check(unit: Unit, kind: str) -> None:
                 if kind == "math":
                     no_assignment_in_helper(statement, each)
         no_helper_as_value(each, statics)
+        no_unassigned(each)
 
 
 def no_generator(unit: Unit) -> None:
@@ -209,7 +210,7 @@ def no_helper_as_value(unit: Unit, statics: Statics) -> None:
             function = None if static is MISSING else helper_function(static)
             if function is None or not unit.helpers[id(function)].hidden:
                 continue
-            value = getattr(statement, "value", None)
+            value: Any = getattr(statement, "value", None)
             called = isinstance(value, ir.Expr) and value.op == "call" and value.func.name == var.name
             passed = called and any(v.name == var.name for v in [*value.args, *dict(value.kws).values()])
             defined = isinstance(statement, ir.Assign) and (
@@ -224,3 +225,53 @@ def no_helper_as_value(unit: Unit, statics: Statics) -> None:
                 loc=loc_of(statement),
                 remedy=f"call {function.__name__} by its name",
             )
+
+
+def no_unassigned(unit: Unit) -> None:
+    """A variable that some way leaves unassigned: Python would raise there, compiled code would read a zero.
+
+    Loops count as run at least once.
+    """
+    blocks, graph = unit.func_ir.blocks, control_flow(unit.func_ir)
+    entry = min(blocks)
+    made = {label: {s.target.name for s in block.body if isinstance(s, ir.Assign)} for label, block in blocks.items()}
+    everything = set().union(*made.values())
+    latches = {
+        loop.header: [label for label, _ in graph.predecessors(loop.header) if label in loop.body]
+        for loop in graph.loops().values()
+    }
+    bodies = {loop.header: loop.body for loop in graph.loops().values()}
+    after = {label: set(everything) for label in blocks}
+
+    def before(label: int) -> set[str]:
+        if label == entry:
+            return set()
+        ways = []
+        for source, _ in graph.predecessors(label):
+            way = set(after[source])
+            if source in latches and label not in bodies[source]:
+                way |= set.intersection(*(after[latch] for latch in latches[source]))
+            ways.append(way)
+        return set.intersection(*ways) if ways else set(everything)
+
+    changed = True
+    while changed:
+        changed = False
+        for label in blocks:
+            new = before(label) | made[label]
+            changed |= new != after[label]
+            after[label] = new
+    for label in sorted(blocks):
+        assigned = before(label)
+        for statement in blocks[label].body:
+            target = statement.target.name if isinstance(statement, ir.Assign) else None
+            for var in statement.list_vars():
+                name = var.name
+                if name in everything and name not in assigned and name != target and not name.startswith("$"):
+                    raise NotDifferentiableError(
+                        f"{name.split('.')[0]} may be used before it is assigned",
+                        loc=loc_of(statement),
+                        remedy=f"assign {name.split('.')[0]} on every way to this line",
+                    )
+            if target is not None:
+                assigned.add(target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import types as pytypes
 from typing import Any
 
@@ -47,6 +48,7 @@ class _Lowering:
         self.unit = analyse(pyfunc)
         self.fastmath = fastmath
         self.name = name or self.unit.name
+        self.symbol = "kernel." + re.sub(r"\W", "_", self.name, flags=re.ASCII)  # never the name of a C function
         names = _argument_names(self.unit, arg_types)
         self.hidden: dict[Key, Capture] = captures(self.unit, names)
         self.params = tuple(
@@ -73,7 +75,7 @@ class _Lowering:
 
     def point(self) -> tuple[StageIR, ...]:
         func_ir = prepared_ir(self.unit, self.hidden)
-        domain_name = f"{self.name}.domain"
+        domain_name = f"{self.symbol}.domain"
         box = points.simple_box(func_ir, self.params)
         if box is not None:
             rank, call = box.rank, box.call
@@ -87,15 +89,15 @@ class _Lowering:
             )
             text = simplified(link(compiled.library, wrapped, domain_name))
             check_domain(text, domain_name, call.loc)
-        body = self.body(points.body_ir(func_ir, rank), self.name)
-        return (StageIR(body, self.name, rank, text, domain_name, call.loc),)
+        body = self.body(points.body_ir(func_ir, rank), self.symbol)
+        return (StageIR(body, self.symbol, rank, text, domain_name, call.loc),)
 
     def math(self) -> tuple[StageIR, ...]:
         func_ir = prepared_ir(self.unit, self.hidden)
         reading = mathclose.read(func_ir, self.params)
         stages = []
         for statement in reading.statements:
-            name = self.name if len(reading.statements) == 1 else f"{self.name}.{statement.number}"
+            name = self.symbol if len(reading.statements) == 1 else f"{self.symbol}.{statement.number}"
             target, rank = statement.target.param, statement.rank
             assert target is not None
             cut = [str(2 * offset) for offset in statement.selector.offsets(rank)]
@@ -105,8 +107,8 @@ class _Lowering:
         return tuple(stages)
 
     def loop(self) -> tuple[StageIR, ...]:
-        body = self.body(drop_dead(prepared_ir(self.unit, self.hidden)), self.name)
-        return (StageIR(body, self.name, 0, "", "", self.unit.loc),)
+        body = self.body(drop_dead(prepared_ir(self.unit, self.hidden)), self.symbol)
+        return (StageIR(body, self.symbol, 0, "", "", self.unit.loc),)
 
 
 def numba_type(ty: ParamType) -> Any:

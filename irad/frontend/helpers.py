@@ -6,6 +6,7 @@ Numba type compiles it.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir as llvmir
@@ -53,12 +54,15 @@ class HelperRef:
         return session.helpers[key]
 
 
+_count = itertools.count()
+
+
 class HelperType(types.Opaque):
     """Numba's type of a ``HelperRef``; one for each reference."""
 
     def __init__(self, ref: HelperRef) -> None:
         self.ref = ref
-        super().__init__(f"irad.helper.{ref.unit.name}.{id(ref):x}")
+        super().__init__(f"irad.helper.{ref.unit.name}.{next(_count)}")
 
 
 register_model(HelperType)(models.OpaqueModel)

@@ -15,9 +15,10 @@ import operator
 from typing import Any
 
 from llvmlite import ir as llvmir
-from numba.core import cgutils, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
+from irad.frontend.numba_private import types
 from irad.frontend.signature import MAX_RANK
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import llvmlite.binding as llvm
 
 from irad.errors import IradError
 from irad.frontend.signature import Loc
+from irad.frontend.wrapper import OUT
 
 _LOCATION = re.compile(r"^(!\d+) = (?:distinct )?!DILocation\(line: (\d+),.*?scope: (!\d+)", re.M)
 _SCOPE = re.compile(r"^(!\d+) = .*!DISubprogram\(.*?file: (!\d+)", re.M)
@@ -37,21 +39,34 @@ def place_of(instruction: str, text: str, fallback: Loc) -> Loc:
     return Loc(names.get(file, fallback.file), line)
 
 
+_GEP = re.compile(r"^(%\S+) = getelementptr .*?, ptr ([^\s,]+)")
+_STORE = re.compile(r"^store .*, ptr ([^\s,]+)")
+
+
 def check_domain(text: str, name: str, fallback: Loc) -> None:
-    """Refuse a (simplified) domain function that reads array content, uses floats, or could fail."""
+    """Refuse a (simplified) domain function that reads array content, uses floats, writes, or could fail."""
+    bases: dict[str, str] = {}
     for block in llvm.parse_assembly(text).get_function(name).blocks:
         for instruction in block.instructions:
-            floats = [str(v.type) for v in instruction.operands if str(v.type) in ("double", "float")]
-            reason = ""
-            if instruction.opcode == "load":
-                reason = "depends on the content of an array"
-            elif floats or str(instruction.type) in ("double", "float"):
-                reason = "depends on a float"
-            elif instruction.opcode == "call" and "@llvm." not in str(instruction):
-                reason = "cannot be computed before the launch without a chance of failure"
-            if reason:
+            line = str(instruction).strip()
+            if found := _GEP.match(line):
+                bases[found[1]] = bases.get(found[2], found[2])
+            if reason := _reason_against(instruction, line, bases):
                 raise IradError(
                     f"the launch domain {reason}",
-                    loc=place_of(str(instruction), text, fallback),
-                    remedy="bound it by shapes and integer arguments alone",
+                    loc=place_of(line, text, fallback),
+                    remedy="name it first, and bound it by shapes and integer arguments alone",
                 )
+
+
+def _reason_against(instruction: Any, line: str, bases: dict[str, str]) -> str:
+    kinds = {str(instruction.type), *(str(v.type) for v in instruction.operands)}
+    if instruction.opcode == "load":
+        return "depends on the content of an array"
+    if found := _STORE.match(line):
+        return "" if bases.get(found[1], found[1]) == f"%{OUT}" else "is named after an entry has been assigned"
+    if kinds & {"double", "float"}:
+        return "depends on a float"
+    if instruction.opcode == "call" and "@llvm." not in line:
+        return "cannot be computed before the launch without a chance of failure"
+    return ""

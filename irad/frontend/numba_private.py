@@ -19,7 +19,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import cgutils, compiler, cpu, debuginfo, errors, ir, registry, types
+from numba.core import analysis, cgutils, compiler, cpu, debuginfo, errors, registry
+from numba.core import ir as _ir
+from numba.core import types as _types
 from numba.core.codegen import CodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
@@ -32,6 +34,8 @@ __all__ = [
     "NumbaFailure",
     "compile_ir",
     "compiler_lock",
+    "control_flow",
+    "current_session",
     "ir",
     "link",
     "numba_ir",
@@ -41,6 +45,8 @@ __all__ = [
 ]
 
 compiler_lock = global_compiler_lock
+ir: Any = _ir
+types: Any = _types
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -103,6 +109,9 @@ class _Lines(debuginfo.DIBuilder):
 
     def _di_subroutine_type(self, line: int, function: Any, argmap: Any) -> Any:
         return self.module.add_debug_info("DISubroutineType", {"types": self.module.add_metadata([])})
+
+    def mark_variable(self, *args: Any, **kwargs: Any) -> None:
+        pass
 
     def _di_location(self, line: int) -> Any:
         key = (line, len(self.subprograms))
@@ -174,7 +183,8 @@ def session(fastmath: bool | frozenset[str]) -> Iterator[Session]:
 
 def current_session() -> Session:
     """The lowering in progress on this thread."""
-    return _local.session
+    current: Session = _local.session
+    return current
 
 
 class NumbaFailure(Exception):
@@ -230,6 +240,11 @@ def compile_ir(func_ir: Any, args: tuple[Any, ...], fastmath: bool | frozenset[s
     return Compiled(result)
 
 
+def control_flow(func_ir: Any) -> Any:
+    """Numba's control-flow graph of a Numba IR: ``predecessors(label)``, ``loops()``."""
+    return analysis.compute_cfg_from_blocks(func_ir.blocks)
+
+
 def resolvable(value: object) -> bool:
     """Whether Numba can use ``value`` as a constant of a kernel."""
     context = registry.cpu_target.typing_context
@@ -255,10 +270,12 @@ def link(library: Any, wrapper: str, entry: str) -> str:
         pending.extend(lib.linked if raw else lib._linking_libraries)
         for text in lib.texts if raw else [str(lib._final_module)]:
             part = llvm.parse_assembly(text)
-            names = {f.name for f in part.functions if not f.is_declaration}
-            if not names & defined:
-                defined |= names
-                module.link_in(part)
+            for f in part.functions:
+                if not f.is_declaration:
+                    if f.name in defined:
+                        f.linkage = "linkonce_odr"  # the same function again: LLVM keeps the first
+                    defined.add(f.name)
+            module.link_in(part)
     for f in module.functions:
         if not f.is_declaration and f.name != entry:
             f.linkage = "internal"

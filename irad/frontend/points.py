@@ -64,13 +64,21 @@ def the_domain(func_ir: Any, statics: Statics) -> DomainCall | None:
     if call.label in _reachable(func_ir, func_ir.blocks[call.label].terminator.get_targets()):
         raise IradError("the launch domain is named in a loop", loc=call.loc, remedy="name it first, before the loop")
     for label in _reachable(func_ir, [min(func_ir.blocks)], stop=call.label):
-        terminator = func_ir.blocks[label].terminator
-        if label != call.label and isinstance(terminator, ir.Return):
-            raise IradError(
-                "the launch domain is not named on every way through the kernel",
-                loc=call.loc,
-                remedy="name it first, before any return",
-            )
+        block = func_ir.blocks[label]
+        before = block.body[: block.body.index(call.statement)] if label == call.label else block.body
+        for statement in before:
+            if isinstance(statement, ir.Return):
+                raise IradError(
+                    "the launch domain is not named on every way through the kernel",
+                    loc=call.loc,
+                    remedy="name it first, before any return",
+                )
+            if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
+                raise IradError(
+                    "an entry is assigned before the launch domain is named",
+                    loc=loc_of(statement),
+                    remedy=f"name the domain (line {call.loc.line}) first",
+                )
     return call
 
 
@@ -194,7 +202,7 @@ def _unpacked(func_ir: Any, statics: Statics, target: Any, rank: int, call: Doma
     """Whether the indices are unpacked somewhere; refuses a wrong number of names."""
     found = False
     for _, statement in statements(func_ir):
-        value = getattr(statement, "value", None)
+        value: Any = getattr(statement, "value", None)
         unpacks = isinstance(statement, ir.Assign) and isinstance(value, ir.Expr) and value.op == "exhaust_iter"
         if unpacks and statics.definition(value.value) is call.statement.value:
             found = True

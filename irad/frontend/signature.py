@@ -189,10 +189,10 @@ class StageIR:
     below ``lo``). A stage of rank 0 has no domain: it runs once.
     """
 
-    text: str
+    text: str = field(repr=False)
     name: str
     rank: int
-    domain_text: str
+    domain_text: str = field(repr=False)
     domain_name: str
     loc: Loc
 
@@ -212,7 +212,7 @@ class Lowered:
     stages: tuple[StageIR, ...]
     captures: tuple[Capture, ...]
     kind: str
-    constants: tuple[Constant, ...] = field(default=(), compare=False)
+    constants: tuple[Constant, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def loc(self) -> Loc:

@@ -25,6 +25,11 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
     ),
     (r"Cannot unify (.+) and (.+) for '([^']+)'", "{2} is {0} on one way and {1} on another", "give it one type"),
     (
+        r"The use of a reflected (\w+)\S* type, assigned to variable '(\w+)'",
+        "{1} is a {0}, which a kernel cannot capture",
+        "make it a tuple of numbers or an array",
+    ),
+    (
         r"function Function\(<intrinsic DOMAIN_BOUNDS>\)",
         "the bounds of irad.domain are not pairs of integers",
         "write (lo, hi) an axis, from constants, shapes and integer arguments",

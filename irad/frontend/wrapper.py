@@ -14,6 +14,9 @@ from irad.frontend.signature import ArrayType, Loc, ParamInfo, words
 
 HEADER = "declare void @irad.status(i32)\n"
 
+OUT = ".out"
+"""The parameter through which a domain function returns bounds. Names of ours begin with a dot: no parameter does."""
+
 
 def quoted(name: str) -> str:
     """A name in LLVM's quotes."""
@@ -33,13 +36,12 @@ def signature_text(params: tuple[ParamInfo, ...], extra: str = "") -> str:
 def body_wrapper(name: str, symbol: str, params: tuple[ParamInfo, ...], types: list[str], loc: Loc) -> str:
     """``void @<name>(parameters)`` that calls Numba's ``symbol``, whose arguments have these LLVM types."""
     setup, args = _arguments(params, types)
-    declaration = f"declare i32 @{quoted(symbol)}({', '.join(['ptr', 'ptr', *types])})\n"
     return (
         HEADER
-        + declaration
+        + _declaration(symbol, types)
         + f"define void @{quoted(name)}({signature_text(params)}) !dbg !3 {{\n"
         + _call(symbol, "ptr", setup, args)
-        + "done:\n  ret void\n}\n"
+        + ".done:\n  ret void\n}\n"
         + debug_text(name, loc)
     )
 
@@ -47,23 +49,19 @@ def body_wrapper(name: str, symbol: str, params: tuple[ParamInfo, ...], types: l
 def domain_wrapper(name: str, symbol: str, params: tuple[ParamInfo, ...], types: list[str], rank: int, loc: Loc) -> str:
     """``void @<name>(parameters, ptr out)`` that stores the bounds that Numba's ``symbol`` returns, made ordered."""
     setup, args = _arguments(params, types)
-    bounds = f"[{2 * rank} x i64]"
     stores = []
     for axis in range(rank):
-        lo, hi = f"%lo{axis}", f"%hi{axis}"
+        lo, hi = f"%.lo{axis}", f"%.hi{axis}"
         for k, var in ((2 * axis, lo), (2 * axis + 1, hi)):
-            stores.append(f"  {var}.p = getelementptr i64, ptr %ret, i64 {k}\n  {var} = load i64, ptr {var}.p\n")
-        stores.append(ordered_store(axis, lo, hi))
-    declaration = f"declare i32 @{quoted(symbol)}({', '.join(['ptr', 'ptr', *types])})\n"
+            stores.append(f"  {var}.p = getelementptr i64, ptr %.ret, i64 {k}\n  {var} = load i64, ptr {var}.p\n")
+        stores.append(_ordered_store(axis, lo, hi))
     return (
         HEADER
-        + declaration
+        + _declaration(symbol, types)
         + "declare i64 @llvm.smax.i64(i64, i64)\n"
-        + f"define void @{quoted(name)}({signature_text(params, 'ptr %out')}) !dbg !3 {{\n"
-        + _call(symbol, bounds, setup, args)
-        + "done:\n"
-        + "".join(stores)
-        + "  ret void\n}\n"
+        + f"define void @{quoted(name)}({signature_text(params, f'ptr %{OUT}')}) !dbg !3 {{\n"
+        + _call(symbol, f"[{2 * rank} x i64]", setup, args)
+        + f".done:\n{''.join(stores)}  ret void\n}}\n"
         + debug_text(name, loc)
     )
 
@@ -73,13 +71,13 @@ def box_domain(name: str, params: tuple[ParamInfo, ...], array: ParamInfo, lo: l
     ``lo`` and ``cut`` are integers or names of integer parameters."""
     body = []
     for axis, (first, less) in enumerate(zip(lo, cut, strict=True)):
-        end = f"%hi{axis}"
-        body.append(f"  {end} = sub i64 %{quoted(f'{array.name}.n{axis}')}, {_integer(less)}\n")
-        body.append(ordered_store(axis, _integer(first), end))
+        body.append(f"  %.hi{axis} = sub i64 %{quoted(f'{array.name}.n{axis}')}, {_integer(less)}\n")
+        body.append(_ordered_store(axis, _integer(first), f"%.hi{axis}"))
     return (
         f'target triple = "{llvm.get_process_triple()}"\n'
         "declare i64 @llvm.smax.i64(i64, i64)\n"
-        f"define void @{quoted(name)}({signature_text(params, 'ptr %out')}) {{\nentry:\n{''.join(body)}  ret void\n}}\n"
+        f"define void @{quoted(name)}({signature_text(params, f'ptr %{OUT}')}) {{\n"
+        f".entry:\n{''.join(body)}  ret void\n}}\n"
     )
 
 
@@ -87,25 +85,28 @@ def _integer(text: str) -> str:
     return text if text.lstrip("-").isdigit() else f"%{quoted(text)}"
 
 
-def ordered_store(axis: int, lo: str, hi: str) -> str:
+def _ordered_store(axis: int, lo: str, hi: str) -> str:
     """Store ``lo`` and ``max(lo, hi)`` as the bounds of an axis."""
+    first, second = f"%{OUT}{2 * axis}", f"%{OUT}{2 * axis + 1}"
     return (
-        f"  %end{axis} = call i64 @llvm.smax.i64(i64 {lo}, i64 {hi})\n"
-        f"  %out{2 * axis} = getelementptr i64, ptr %out, i64 {2 * axis}\n"
-        f"  store i64 {lo}, ptr %out{2 * axis}\n"
-        f"  %out{2 * axis + 1} = getelementptr i64, ptr %out, i64 {2 * axis + 1}\n"
-        f"  store i64 %end{axis}, ptr %out{2 * axis + 1}\n"
+        f"  %.end{axis} = call i64 @llvm.smax.i64(i64 {lo}, i64 {hi})\n"
+        f"  {first} = getelementptr i64, ptr %{OUT}, i64 {2 * axis}\n  store i64 {lo}, ptr {first}\n"
+        f"  {second} = getelementptr i64, ptr %{OUT}, i64 {2 * axis + 1}\n  store i64 %.end{axis}, ptr {second}\n"
     )
+
+
+def _declaration(symbol: str, types: list[str]) -> str:
+    return f"declare i32 @{quoted(symbol)}({', '.join(['ptr', 'ptr', *types])})\n"
 
 
 def _call(symbol: str, result: str, setup: str, args: list[str]) -> str:
     return (
-        "entry:\n"
-        f"  %ret = alloca {result}\n  %exc = alloca ptr\n  store ptr null, ptr %exc\n{setup}"
-        f"  %status = call i32 @{quoted(symbol)}({', '.join(['ptr %ret', 'ptr %exc', *args])}), !dbg !5\n"
-        "  %failed = icmp ne i32 %status, 0\n"
-        "  br i1 %failed, label %fail, label %done\n"
-        "fail:\n  call void @irad.status(i32 %status), !dbg !5\n  br label %done\n"
+        ".entry:\n"
+        f"  %.ret = alloca {result}\n  %.exc = alloca ptr\n  store ptr null, ptr %.exc\n{setup}"
+        f"  %.status = call i32 @{quoted(symbol)}({', '.join(['ptr %.ret', 'ptr %.exc', *args])}), !dbg !5\n"
+        "  %.failed = icmp ne i32 %.status, 0\n"
+        "  br i1 %.failed, label %.fail, label %.done\n"
+        ".fail:\n  call void @irad.status(i32 %.status), !dbg !5\n  br label %.done\n"
     )
 
 
@@ -119,13 +120,13 @@ def _arguments(params: tuple[ParamInfo, ...], types: list[str]) -> tuple[str, li
             names = [f"i64 %{quoted(f'{p.name}.{word}{d}')}" for word in "ns" for d in range(rank)]
             count = names[0].removeprefix("i64 ")
             for d in range(1, rank):
-                setup.append(f"  %items{n}.{d} = mul i64 {count}, %{quoted(f'{p.name}.n{d}')}\n")
-                count = f"%items{n}.{d}"
+                setup.append(f"  %.items{n}.{d} = mul i64 {count}, %{quoted(f'{p.name}.n{d}')}\n")
+                count = f"%.items{n}.{d}"
             args += ["ptr null", "ptr null", f"i64 {count}", f"i64 {p.type.itemsize}"]
             args += [f"ptr %{quoted(p.name + '.data')}", *names]
         elif p.type.kind == "bool":
-            setup.append(f"  %byte{n} = zext i1 %{quoted(p.name)} to i8\n")
-            args.append(f"i8 %byte{n}")
+            setup.append(f"  %.byte{n} = zext i1 %{quoted(p.name)} to i8\n")
+            args.append(f"i8 %.byte{n}")
         else:
             args.append(f"{p.type.llvm} %{quoted(p.name)}")
     have = [a.split(" ", 1)[0] for a in args]
