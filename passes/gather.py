@@ -19,7 +19,7 @@ from itertools import chain, combinations
 
 from .ir.model import Access, Arg, Const, Function, Index, Instr, LinExpr, PointFn, Value
 from .layout import Range, Term
-from .lower import lower, resolve_wraps
+from .lower import resolve_wraps
 from .reverse import ADJOINT_FLAGS, neutral
 from .simplify import dce
 from .sweep import Emit, Sweep, core_of_domain, invariant_only
@@ -92,12 +92,9 @@ def gather_sweep(
     if wrapped:
         edge_parts = [contribution(body, array, c, f"{stem}.e{k}", wraps) for k, c in enumerate(found)]
     helpers = list({f.name: f for f in (*core_parts, *edge_parts)}.values())
-    reads = frozenset(i.array for f in helpers for i in f.instrs() if i.op == "aload")
     edge_fn = _collect(f"{stem}.edge", body, array, words, list(zip(found, edge_parts, strict=True)), assign, wraps)
     title = f"gather {array}' over {len(found)} offset{'s' * (len(found) != 1)}"
     extents = tuple(f"{array}.n{d}" for d in range(param.rank))
-    for f in helpers:
-        lower(f)
     if not all(one_to_one(body.rank, c) for c in found):
         box = tuple(Range((Term(None),), (Term(None, LinExpr.of(0, {n: 1})),)) for n in extents)
         return Sweep(
@@ -110,13 +107,12 @@ def gather_sweep(
             None,
             helpers,
             extents,
-            reads=reads,
         )
     core_fn = _collect(f"{stem}.core", body, array, words, list(zip(found, core_parts, strict=True)), assign, None)
     outer, core = _boxes(body, array, found, assign, wrapped, wraps)
     straight = all(c[d].axis == d for c in found for d in range(param.rank))
     return Sweep(
-        title, stage, param.rank, outer, core, core_fn, edge_fn, helpers, extents, reads=reads, mergeable=straight
+        title, stage, param.rank, outer, core, core_fn, edge_fn, helpers, extents, mergeable=straight
     )
 
 
@@ -231,5 +227,4 @@ def _collect(
         total = e("fadd", param.elem, [old, total], flags=ADJOINT_FLAGS)
     e("sstore", "void", [total, *q], array=array, access=Access(array, dims))
     e("ret", "void", [])
-    lower(fn)
     return fn

@@ -39,8 +39,7 @@ def _joined(parts: list[Sweep]) -> Sweep:
     edge_fn = _sequence(f"{stem}.edge", parts, edge=True)
     helpers = [f for p in parts for f in (*p.helpers, p.core_fn, *([p.edge_fn] if p.edge_fn else []))]
     return Sweep(" + ".join(p.title for p in parts), first.stage, rank, tuple(outer), tuple(core), core_fn, edge_fn,
-                 helpers, reductions=tuple(r for p in parts for r in p.reductions),
-                 reads=frozenset(n for p in parts for n in p.reads))
+                 helpers, reductions=tuple(r for p in parts for r in p.reductions))
 
 
 def _terms(terms: object) -> tuple[Term, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from .gather import WrapTest, classes, gather_sweep
 from .ir.model import Arg, Block, Const, Function, Instr, LinExpr, PointFn, Value
 from .layout import AdjointSpec, Range, Term
-from .lower import lower, resolve_wraps
+from .lower import resolve_wraps
 from .merge import merge
 from .reverse import ADJOINT_FLAGS
 from .simplify import dce
@@ -62,8 +62,8 @@ def own_sweep(
     if not reductions and not stored:
         return None
     order = list(reductions)
-    core, reads = _own_function(body, f"s{stage}.own.core", order, keep_seed, invariant_only)
-    edge = _own_function(body, f"s{stage}.own.edge", order, keep_seed, wraps)[0] if wrapped else None
+    core = _own_function(body, f"s{stage}.own.core", order, keep_seed, invariant_only)
+    edge = _own_function(body, f"s{stage}.own.edge", order, keep_seed, wraps) if wrapped else None
     titles = [
         f"{verb} " + ", ".join(f"{n}'" for n in dict.fromkeys(names))
         for verb, names in (("update", [i.array for i in stored]), ("sum", [r.param for r in order]))
@@ -78,14 +78,13 @@ def own_sweep(
         core,
         edge,
         reductions=tuple(order),
-        reads=reads,
         mergeable=not stored,
     )
 
 
 def _own_function(
     body: PointFn, name: str, order: list[Reduction], keep_seed: frozenset[str], wraps: WrapTest
-) -> tuple[Function, frozenset[str]]:
+) -> Function:
     fn, _, _ = body.fn.clone(name)
     fn.linkage, fn.attrs = "internal", ("alwaysinline", "nounwind")
     sums = [Arg("ptr", f"sum.{k}") for k in range(len(order))]
@@ -101,10 +100,8 @@ def _own_function(
                 block.append(i)
     resolve_wraps(fn, wraps)
     dce(fn)
-    reads = frozenset(i.array for i in fn.instrs() if i.op == "aload")
-    lower(fn)
     fn.args = [*fn.args, *sums]
-    return fn, reads
+    return fn
 
 
 def _add_to(block: Block, cell: Value, value: Value) -> None:
@@ -131,7 +128,6 @@ def fill_sweep(body: PointFn, stage: int, array: str, words: Words) -> Sweep:
     e = Emit(fn)
     e("sstore", "void", [Const(param.elem, "0.000000e+00"), *fn.args[: param.rank]], array=array)
     e("ret", "void", [])
-    lower(fn)
     extents = tuple(f"{array}.n{d}" for d in range(param.rank))
     box = tuple(Range((Term(None),), (Term(None, LinExpr.of(0, {n: 1})),)) for n in extents)
     return Sweep(f"zero {array}'", stage, param.rank, box, None, fn, extents=extents)

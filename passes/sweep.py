@@ -28,8 +28,7 @@ class Sweep:
     ``outer``: the box, lowest of the ``lo`` terms to highest of the ``hi`` terms, cut to ``extents`` where given.
     ``core``: highest ``lo`` to lowest ``hi``; ``None``: all is core. ``core_fn`` and ``edge_fn`` take the indices,
     then words of the block, the bounds of the launch domain ``D.lo0, D.hi0, …`` and pointers to float64 accumulators
-    ``sum.0, …`` (one a reduction), as they name them. ``helpers`` are functions that these call; ``reads`` the arrays
-    whose primal values are read; ``mergeable``: it may be joined with others (``merge.py``).
+    ``sum.0, …`` (one a reduction), as they name them. ``helpers`` are functions that these call; ``mergeable``: it may be joined with others (``merge.py``).
     """
 
     title: str
@@ -42,8 +41,16 @@ class Sweep:
     helpers: list[Function] = field(default_factory=list)
     extents: tuple[str, ...] = ()
     reductions: tuple[Reduction, ...] = ()
-    reads: frozenset[str] = frozenset()
     mergeable: bool = False
+
+    @property
+    def functions(self) -> list[Function]:
+        """All functions of the sweep, callees first."""
+        return [*self.helpers, self.core_fn, *([self.edge_fn] if self.edge_fn is not None else [])]
+
+    def touched(self, *ops: str) -> frozenset[str]:
+        """Arrays that some structured operations (``"aload"``, …) name; before lowering."""
+        return frozenset(i.array for f in self.functions for i in f.instrs() if i.op in ops)
 
 
 def domain_box(rank: int) -> tuple[Range, ...]:
