@@ -139,6 +139,16 @@ class Const(Value):
         return f"<{self.type} {self.text}>"
 
 
+class Global(Const):
+    """The address of a constant global; ``definition`` is the LLVM text after ``@name =``."""
+
+    __slots__ = ("definition",)
+
+    def __init__(self, text: str, definition: str) -> None:
+        super().__init__("ptr", text)
+        self.definition = definition
+
+
 class Arg(Value):
     """A parameter of a function. ``attrs`` are LLVM parameter attributes, such as ``noalias``."""
 
