@@ -84,6 +84,7 @@ class Bound(abi.Holder):
         self._words[BoundTable.MOVED] = id(_moved)
         self._words[BoundTable.RELEASE] = free
         self._words[BoundTable.POOL] = threads.pool_address()
+        self._words[BoundTable.PARALLEL] = any(launch.table[Launch.PARALLEL] for launch in launches)
         self._words[BoundTable.COUNT] = len(launches)
         self._table = address(self._words)
 
@@ -114,7 +115,8 @@ class Bound(abi.Holder):
         if any(launch.moved() for launch in self.launches):
             _moved(self)
         run = ctypes.CFUNCTYPE if self._words[BoundTable.RELEASE] else ctypes.PYFUNCTYPE
-        run(None, ctypes.c_void_p)(native().address("run_launches"))(self._table)
+        n = threads.num_threads() if self._words[BoundTable.PARALLEL] else 1
+        run(None, ctypes.c_void_p, ctypes.c_int64)(native().address("run_launches"))(self._table, n)
 
 
 def _moved(bound: Bound) -> None:

@@ -7,8 +7,22 @@ from functools import lru_cache
 from irad.codegen.cpu import Code, compile_text
 from irad.launch import ir_call, ir_region
 
+TEXT = "\n".join(
+    (
+        ir_call.COMMON,
+        ir_region.machine_text(),
+        ir_region.REGION,
+        ir_region.OPENMP,
+        ir_region.WORKERS,
+        ir_region.COUNT,
+        ir_call.BOUND,
+        ir_call.CALL,
+    )
+)
+
 
 @lru_cache(maxsize=1)
 def native() -> Code:
-    """The C functions ``call``, ``bound``, ``run_launches``, ``region``."""
-    return compile_text(ir_call.COMMON + ir_call.BOUND + ir_region.REGION)
+    """The C functions ``call``, ``bound``, ``run_launches``, ``region``, ``run_openmp``, ``run_workers``,
+    ``threads_wanted``."""
+    return compile_text(TEXT)

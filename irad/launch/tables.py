@@ -67,8 +67,9 @@ class Bound(IntEnum):
     MOVED = 0  # Python callable for the case that an array is not where it was
     RELEASE = 1  # 1: release the GIL
     POOL = 2
-    COUNT = 3
-    LAUNCHES = 4
+    PARALLEL = 3  # 1: one of the launches uses threads
+    COUNT = 4
+    LAUNCHES = 5
 
 
 class Launch(IntEnum):
@@ -90,6 +91,48 @@ class Watched(IntEnum):
     DATA = 1  # word of the block with its address
     EXTENTS = 2  # word of the block with its first extent (-1: none)
     RANK = 3
+
+
+class Pool(IntEnum):
+    """The threads of this process, and the region that they work on.
+
+    Words that different threads write stand on cache lines of their own.
+    """
+
+    RUN = 0  # function (pool, threads) that works on the open job with several threads (0: there is none)
+    OPENMP = 1  # address of libgomp's GOMP_parallel
+    OVERRIDE = 2  # number of threads that irad was told to use (0: not told)
+    DEFAULT = 3  # number of threads if nobody says anything
+    NUMBA = 4  # C function that returns Numba's number of threads for the calling thread (0: Numba's layer is not up)
+    HOOK_DICT = 5  # a Python dict (0: nothing to wait for) ...
+    HOOK_KEY = 6  # ... and a key: once it maps to something true,
+    HOOK = 7  # this Python callable wants to be called
+    IDLE = 8  # a lock that nobody releases
+    SPIN = 9  # turns that a worker looks for work before it sleeps
+    STARTED = 10  # workers that exist
+    BODY = 11  # the job: body, block, number of tiles, floating-point mode, most workers beside the caller
+    BLOCK = 12
+    TILES = 13
+    MODE = 14
+    LIMIT = 15
+    BUSY = 16  # 1: somebody's region is running
+    STATE = 24  # epoch << 32 | open << 31 | workers inside
+    WAKE = 32  # counts regions
+    NEXT = 40  # the next tile
+    WORKERS = 48  # first Worker
+
+
+class Worker(IntEnum):
+    """One worker of the pool, on a cache line of its own."""
+
+    ASLEEP = 0  # 1: it waits for its lock
+    LOCK = 1
+    POOL = 2
+    SEEN = 3  # WAKE at its start
+
+
+WORKER_WORDS = 8
+MOST_WORKERS = 255
 
 
 def words(values: object) -> Words:

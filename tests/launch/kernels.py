@@ -122,3 +122,23 @@ define internal ptr @at(ptr %block, i64 %array, i64 %i, i64 %j, i64 %k) alwaysin
 def scale() -> Executable:
     layout = Layout((*array_words("out", 3), *array_words("a", 3), "s"), 15)
     return Executable(compile_text(SCALE), layout, sweeps=1, checks=1)
+
+
+def pack(rank: int = 1) -> Executable:
+    """out[0...] = the word of the scalar s."""
+    at = 1 + 2 * rank
+    text = f"""{WORD}
+define i64 @plan(ptr %block, ptr %out) {{
+  store i64 1, ptr %out
+  %o1 = getelementptr i64, ptr %out, i64 1
+  store i64 1, ptr %o1
+  ret i64 0
+}}
+define void @sweep0(i64 %lo, i64 %hi, ptr %block) {{
+  %out = call ptr @link(ptr %block, i64 0)
+  %s = call i64 @word(ptr %block, i64 {at})
+  store i64 %s, ptr %out
+  ret void
+}}
+"""
+    return Executable(compile_text(text), Layout((*array_words("out", rank), "s"), at + 1), sweeps=1)
