@@ -1,0 +1,319 @@
+"""Reverse mode over a recorded program: one vector-Jacobian product of the rate, launch by launch from the last.
+
+Primal values that an adjoint reads and that a later launch overwrites are saved: the launches that make them are run
+again first. The adjoints then run in reverse on shadows. A shadow in which nothing lies yet is either assigned by the
+first adjoint that touches it or filled with zeros before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from irad.errors import IradError, NotDifferentiableError
+from irad.tape.activity import Active, find
+from irad.tape.memory import Bytes, View, aligned, overlap, owner_of, span
+from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Program, Region, Traced
+from irad.tape.replay import Environment, Scalars, arguments, as_bytes, memory_map
+from irad.tape.scalars import TIME, Leaf
+from irad.tape.tree import Parameters
+
+Array = npt.NDArray[Any]
+
+
+class Gradients:
+    """Where cotangents of parameters and captured arrays are added up, over any number of evaluations.
+
+    ``p``: whether parameters are differentiated. ``captured``: captured arrays that are. ``total()`` moves what has
+    come together since the last call into double-precision sums and clears it.
+    """
+
+    def __init__(self, parameters: Parameters, p: bool, captured: Sequence[Array]) -> None:
+        self.wants_p, self.captured = p, list(captured)
+        self._p = [np.zeros_like(a) for a in parameters.flat] if p else []
+        self.p = [np.zeros(a.size) for a in self._p]
+        self.arrays = [np.zeros(a.shape) for a in self.captured]
+        self._shadows: dict[tuple[int, int, int], Bytes] = {}
+        self._views: list[tuple[int, Array]] = []
+
+    def leaf(self, leaf: Leaf) -> bool:
+        return self.wants_p and leaf != TIME
+
+    def add(self, leaf: Leaf, share: float) -> None:
+        if self.leaf(leaf):
+            self.p[leaf[1]][leaf[2]] += share
+
+    def regions(self, program: Program) -> set[int]:
+        """Regions of a program whose cotangent is wanted."""
+        found = set()
+        for n, region in enumerate(program.regions):
+            if region.kind == "p" and self.wants_p:
+                found.add(n)
+            elif region.kind == "captured" and any(_inside(a, region) for a in self.captured):
+                found.add(n)
+        return found
+
+    def shadow(self, program: Program, number: int) -> Bytes:
+        """Memory in which the cotangent of a wanted region is added up."""
+        region = program.regions[number]
+        if region.kind == "p":
+            return as_bytes(self._p[number - FIRST_PARAMETER])
+        key = (id(region.owner), region.low, region.high)
+        if key not in self._shadows:
+            memory = aligned(region.size, region.low)
+            memory.fill(0)
+            self._shadows[key] = memory
+            for i, array in enumerate(self.captured):
+                if _inside(array, region):
+                    offset = _address(array) - region.low
+                    self._views.append((i, View(number, offset, array.shape, array.strides, array.dtype).on(memory)))
+        return self._shadows[key]
+
+    @property
+    def size(self) -> int:
+        """How many numbers are differentiated by."""
+        return sum(p.size for p in self.p) + sum(a.size for a in self.arrays)
+
+    def take(self, out: Array) -> None:
+        """Move everything into one vector, and start from zero again."""
+        self.collect()
+        start = 0
+        for part in (*self.p, *self.arrays):
+            out[start : start + part.size] = part.ravel()
+            part.fill(0)
+            start += part.size
+
+    def assign(self, values: Array) -> None:
+        """The inverse of :meth:`take`."""
+        start = 0
+        for part in (*self.p, *self.arrays):
+            part[...] = values[start : start + part.size].reshape(part.shape)
+            start += part.size
+
+    def collect(self) -> None:
+        """Move what was added since the last time into the double-precision sums."""
+        for total, part in zip(self.p, self._p, strict=True):
+            total += part
+            part.fill(0)
+        for i, view in self._views:
+            self.arrays[i] += view
+        for memory in self._shadows.values():
+            memory.fill(0)
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _inside(array: Array, region: Region) -> bool:
+    low, high = span(array)
+    return owner_of(array) is region.owner and region.low < high and low < region.high
+
+
+class BoundReverse:
+    """``bound(t)`` overwrites ``u_bar`` with J^T b and adds to ``gradients``; ``b`` (seed) may be destroyed.
+
+    ``u`` is the state at which the Jacobian is taken, ``seed`` and ``u_bar`` flat vectors of its layout. ``u_bar`` is
+    None where the state is not differentiated. ``reads_state``: whether the content of ``u`` matters at all.
+    """
+
+    def __init__(
+        self, program: Program, environment: Environment, u: Array, seed: Array, u_bar: Array | None,
+        gradients: Gradients,
+    ) -> None:  # fmt: skip
+        self._program, self._environment, self._gradients = program, environment, gradients
+        self._keep = (u, seed, u_bar)
+        self._steps: list[Callable[[], Any]] = []
+        self._plan, self._p = program.plan, environment.p.flat
+        self._scalars = Scalars(program)
+        self._cells: list[tuple[int, Array]] = []
+        self._timed = program.depends_on_time
+        roots = gradients.regions(program) | ({STATE} if u_bar is not None else set())
+        self._active = find(program, roots, gradients.leaf, backward=True)
+        self._values = self._plan.at(self._p, 0.0)
+        self._rate = np.zeros_like(u)
+        memory = memory_map(program, environment, as_bytes(u), as_bytes(self._rate))
+        needs = {a.index: self._needs(a, memory) for a in self._active}
+        self.reads_state = self._forward(memory, needs)
+        for a in self._active:
+            views = dict(a.launch.views())
+            self.reads_state |= any(views[name].region == STATE for name in needs[a.index][0] & views.keys())
+        self._backward(memory, needs, seed, u_bar, roots)
+
+    def _needs(self, active: Active, memory: Sequence[Bytes]) -> tuple[frozenset[str], tuple[Any, ...]]:
+        args = arguments(active.launch, memory, self._values)
+        reads, saves = active.launch.kernel.adjoint_needs(args, frozenset((*active.arrays, *active.scalars)))
+        for stage, array, _ in saves:
+            if stage:
+                raise NotDifferentiableError(
+                    f"the adjoint of {active.launch.title} needs '{array}' as it was between two of its statements, "
+                    "which a recorded right-hand side cannot save",
+                    loc=active.launch.loc,
+                    remedy="split the kernel into two at that statement, or write into a second array",
+                )
+        return frozenset(reads), tuple(saves)
+
+    def _forward(self, memory: Sequence[Bytes], needs: dict[int, tuple[frozenset[str], tuple[Any, ...]]]) -> bool:
+        """Plan what must be run again and saved; returns whether anything is run (and so reads the state)."""
+        launches = self._program.launches
+        self._saved: dict[tuple[int, str], Array] = {}
+        writes = [{v.region for n, v in launch.views() if n in launch.written} for launch in launches]
+        wanted: dict[int, set[tuple[str, bool]]] = {}  # launch -> (array name or alias, before it runs?)
+        targets: list[tuple[int, int]] = []  # (region, made by launches up to and including this one)
+        for a in self._active:
+            views = dict(a.launch.views())
+            reads, saves = needs[a.index]
+            for name in reads & views.keys():
+                made = [i for i in range(a.index + 1) if views[name].region in writes[i]]
+                if made:
+                    targets.append((views[name].region, made[-1]))
+                if any(views[name].region in writes[i] for i in range(a.index + 1, len(launches))):
+                    wanted.setdefault(a.index, set()).add((name, False))
+            for _, name, alias in saves:
+                made = [i for i in range(a.index) if views[name].region in writes[i]]
+                if made:
+                    targets.append((views[name].region, made[-1]))
+                wanted.setdefault(a.index, set()).add((f"{alias}={name}", True))
+        run = self._closure(targets, writes)
+        for index, launch in enumerate(launches):
+            before = [w for w, first in wanted.get(index, ()) if first]
+            after = [w for w, first in wanted.get(index, ()) if not first]
+            views = dict(launch.views())
+            for pair in sorted(before):
+                alias, name = pair.split("=")
+                self._save(index, alias, views[name], memory)
+            if index in run:
+                args = arguments(launch, memory, self._values)
+                self._steps.append(self._scalars.bind(launch, args, launch.kernel.bind))
+            for name in sorted(after):
+                self._save(index, name, views[name], memory)
+        if not run and not wanted:
+            return False
+        self._steps.insert(0, lambda rate=self._rate: rate.fill(0))
+        restore = self._environment.restore(self._program)
+        if restore is not None:
+            self._steps.insert(0, restore)
+        return any(v.region == STATE for i in run for _, v in launches[i].views())
+
+    def _closure(self, targets: Collection[tuple[int, int]], writes: Sequence[set[int]]) -> set[int]:
+        """Launches that make the wanted versions of regions, and what they in turn read."""
+        launches, run = self._program.launches, set()
+        stack = list(targets)
+        while stack:
+            region, last = stack.pop()
+            for index in range(last + 1):
+                if region in writes[index] and index not in run:
+                    run.add(index)
+                    stack.extend((v.region, index - 1) for _, v in launches[index].views())
+        return run
+
+    def _save(self, index: int, name: str, view: View, memory: Sequence[Bytes]) -> None:
+        source = view.on(memory[view.region])
+        copy = np.empty_like(source, order="K")
+        self._saved[(index, name)] = copy
+        self._steps.append(lambda: np.copyto(copy, source))
+
+    def _backward(
+        self, memory: Sequence[Bytes], needs: dict[int, tuple[frozenset[str], tuple[Any, ...]]], seed: Array,
+        u_bar: Array | None, roots: set[int],
+    ) -> None:  # fmt: skip
+        program = self._program
+        shadows: dict[int, Bytes] = {RATE: as_bytes(seed)}
+        if u_bar is not None:
+            shadows[STATE] = as_bytes(u_bar)
+        for n in roots - {STATE}:
+            shadows[n] = self._gradients.shadow(program, n)
+        live = {RATE} | (roots - {STATE})  # regions whose shadows hold something
+        rate_writers = [a.index for a in self._active if RATE in {v.region for n, v in a.launch.views()}]
+        for active in reversed(self._active):
+            launch = active.launch
+            views = {n: v for n, v in launch.views() if n in active.arrays}
+            assign, extra, used = [], [], {}
+            for name, view in views.items():
+                n = view.region
+                if n not in shadows:
+                    shadows[n] = aligned(program.regions[n].size, program.regions[n].low)
+                clash = [o for o, v in views.items() if o in used and overlap(v, view)]
+                if clash:  # one array under two names: a shadow of its own, added afterwards
+                    own = np.zeros(view.shape, view.dtype)
+                    used[name] = own
+                    assign.append(name)
+                    extra.append((view.on(shadows[n]), own))
+                    continue
+                if n not in live:
+                    others = [o for o, v in views.items() if o != name and v.region == n]
+                    if name not in launch.written and not others and _covers(view, program.regions[n].size):
+                        assign.append(name)
+                    else:
+                        self._steps.append(lambda m=shadows[n]: m.fill(0))
+                    live.add(n)
+                used[name] = view.on(shadows[n])
+            keep = [n for n, v in views.items() if v.region == RATE and rate_writers[0] == active.index]
+            keep = [n for n in keep if n in launch.written]
+            self._bind(active, memory, used, assign, keep, needs[active.index])
+            for target, own in extra:
+                self._steps.append(lambda target=target, own=own: np.add(target, own, out=target))
+        if u_bar is not None and STATE not in live:
+            self._steps.append(lambda: u_bar.fill(0))
+
+    def _bind(
+        self, active: Active, memory: Sequence[Bytes], shadows: dict[str, Array], assign: Sequence[str],
+        keep: Sequence[str], needs: tuple[frozenset[str], tuple[Any, ...]],
+    ) -> None:  # fmt: skip
+        launch = active.launch
+        args = arguments(launch, memory, self._values)
+        for i, name in enumerate(launch.names):
+            if (active.index, name) in self._saved:
+                args[i] = self._saved[(active.index, name)]
+        for name in launch.hidden:
+            if (active.index, name) in self._saved:
+                raise NotDifferentiableError(
+                    f"the adjoint of {launch.title} needs '{name}', an array that the kernel captures, as it was "
+                    "before a later launch wrote it",
+                    loc=launch.loc,
+                    remedy="pass the array as an argument of the kernel",
+                )
+        saved = {alias: self._saved[(active.index, alias)] for _, _, alias in needs[1]}
+        cells = {}
+        for name in active.scalars:
+            arg = launch.args[launch.names.index(name)]
+            assert isinstance(arg, Traced)
+            cells[name] = np.zeros(1)
+            self._cells.append((arg.output, cells[name]))
+
+        def bind(*current: Any, keep: Sequence[str] = keep) -> Any:
+            return launch.kernel.bind_vjp(
+                current, shadows, cells, keep_seed=tuple(keep), assign=tuple(assign), saved=saved
+            )
+
+        if keep:
+            try:
+                bind(*args)
+            except IradError:  # the kernel must write the seed: it is ours to destroy
+                keep = ()
+        self._steps.append(self._scalars.bind(launch, args, lambda *a: bind(*a, keep=keep)))
+
+    def __call__(self, t: float) -> None:
+        if self._timed:
+            self._scalars.set(self._plan.at(self._p, t))
+        for cell in self._cells:
+            cell[1][0] = 0.0
+        for step in self._steps:
+            step()
+        if self._cells:
+            self._plan.at(self._p, t)
+            bars = [0.0] * len(self._plan.outputs)
+            for output, cell in self._cells:
+                bars[output] += float(cell[0])
+            self._plan.pull(bars, self._gradients.add)
+
+
+def _covers(view: View, size: int) -> bool:
+    """Whether a view is the whole of its region."""
+    count = 1
+    for n in view.shape:
+        count *= n
+    return count * view.dtype.itemsize == size

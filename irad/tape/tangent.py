@@ -1,0 +1,149 @@
+"""Forward mode over a recorded program: the rate and its derivative along given tangents, launch by launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from irad.tape.activity import find
+from irad.tape.memory import Bytes, View, aligned
+from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Program, Traced
+from irad.tape.replay import Environment, Scalars, arguments, as_bytes, memory_map
+from irad.tape.scalars import TIME, Leaf
+
+Array = npt.NDArray[Any]
+
+
+class Tangents:
+    """Directions of everything that is held fixed during an evaluation: parameters and captured arrays.
+
+    ``p`` is one flat array a parameter array (or None: all zero), ``captured`` pairs of a captured array's absolute
+    byte address and its tangent, an array of the same shape and data type.
+    """
+
+    def __init__(self, p: Sequence[Array] | None = None, captured: Sequence[tuple[int, Array, Array]] = ()) -> None:
+        self.p, self.captured = p, captured
+
+    def leaf(self, leaf: Leaf) -> float:
+        if leaf == TIME or self.p is None:
+            return 0.0
+        return float(self.p[leaf[1]][leaf[2]])
+
+    def regions(self, program: Program) -> set[int]:
+        """Regions of a program with a tangent other than u's."""
+        found = set()
+        if self.p is not None:
+            found.update(range(FIRST_PARAMETER, FIRST_PARAMETER + len(self.p)))
+        for n, region in enumerate(program.regions):
+            if region.kind == "captured" and any(region.low <= a < region.high for a, _, _ in self.captured):
+                found.add(n)
+        return found
+
+    def fill(self, program: Program, number: int, memory: Bytes) -> None:
+        """Write a captured region's tangent into zeroed memory of its layout."""
+        region = program.regions[number]
+        for address, array, tangent in self.captured:
+            if region.low <= address < region.high:
+                view = View(number, address - region.low, array.shape, array.strides, array.dtype)
+                view.on(memory)[...] = tangent
+
+
+class BoundTangent:
+    """``bound(t)`` writes the rate to ``du`` and its derivative to ``du_dot``; directions are ``u_dot`` and ``fixed``."""
+
+    def __init__(
+        self, program: Program, environment: Environment, u: Array, du: Array, u_dot: Array, du_dot: Array,
+        fixed: Tangents,
+    ) -> None:  # fmt: skip
+        self._rate, self._rate_dot = du, du_dot
+        self._p, self._plan, self._fixed = environment.p.flat, program.plan, fixed
+        self._keep = (u, u_dot)
+        self._restore = environment.restore(program)
+        memory = memory_map(program, environment, as_bytes(u), as_bytes(du))
+        roots = fixed.regions(program) | {STATE}
+
+        def moving(leaf: Leaf) -> bool:
+            return leaf != TIME and fixed.p is not None
+
+        active = {a.index: a for a in find(program, roots, moving, backward=False)}
+        dots: dict[int, Bytes] = {STATE: as_bytes(u_dot), RATE: as_bytes(du_dot)}
+        self._scratch: list[Bytes] = []
+        values = self._plan.at(self._p, 0.0)
+        self._scalars, self._scalar_dots = Scalars(program), Scalars(program)
+        self._launches: list[Callable[[], Any]] = []
+        for index, launch in enumerate(program.launches):
+            args = arguments(launch, memory, values)
+            if index not in active:
+                self._launches.append(self._scalars.bind(launch, args, launch.kernel.bind))
+                continue
+            tangents = {}
+            for name, view in launch.views():
+                if name in active[index].arrays:
+                    tangents[name] = view.on(self._dot(program, view.region, dots, environment))
+            self._bind(launch, args, tangents, active[index].scalars, values)
+        self._timed = program.depends_on_time
+
+    def _dot(self, program: Program, number: int, dots: dict[int, Bytes], environment: Environment) -> Bytes:
+        if number not in dots:
+            region = program.regions[number]
+            if region.kind == "p":
+                assert self._fixed.p is not None
+                dots[number] = as_bytes(self._fixed.p[number - FIRST_PARAMETER])
+            else:
+                dots[number] = aligned(region.size, region.low)
+                dots[number].fill(0)
+                self._fixed.fill(program, number, dots[number])
+                if region.written:
+                    self._scratch.append(dots[number])
+        return dots[number]
+
+    def _bind(
+        self, launch: Any, args: list[Any], tangents: Mapping[str, Array], scalars: Sequence[str],
+        values: Sequence[float],
+    ) -> None:  # fmt: skip
+        """Bind one launch; its scalars' tangents are those at the time of the call."""
+        places = {n: a.output for n, a in zip(launch.names, launch.args, strict=True) if isinstance(a, Traced)}
+        dots = self._plan.push(self._fixed.leaf)
+        moving = {n: dots[places[n]] for n in scalars}
+
+        def bind(*current: Any) -> Any:
+            return launch.kernel.bind_jvp(current, dict(tangents), dict(moving))
+
+        varying = [n for n in scalars if self._varies(launch, n)]
+        if not varying:
+            self._launches.append(self._scalars.bind(launch, args, bind))
+            return
+        cell: list[Any] = [None]
+
+        def run() -> None:  # the tangent of a scalar changes with t: bind anew
+            now = self._plan.push(self._fixed.leaf)
+            for n in scalars:
+                moving[n] = now[places[n]]
+            current = list(args)
+            for i, (name, arg) in enumerate(zip(launch.names, launch.args, strict=True)):
+                if isinstance(arg, Traced):
+                    current[i] = self._plan.values[self._plan.outputs[places[name]]]
+            cell[0] = bind(*current)
+            cell[0]()
+
+        self._launches.append(run)
+
+    @staticmethod
+    def _varies(launch: Any, name: str) -> bool:
+        arg = launch.args[launch.names.index(name)]
+        return isinstance(arg, Traced) and arg.node.varies
+
+    def __call__(self, t: float) -> None:
+        self._rate.fill(0)
+        self._rate_dot.fill(0)
+        for memory in self._scratch:
+            memory.fill(0)
+        if self._restore is not None:
+            self._restore()
+        if self._timed:
+            self._scalars.set(self._plan.at(self._p, t))
+        for launch in self._launches:
+            launch()

@@ -1,0 +1,259 @@
+"""Kernels in plain NumPy with the low-level methods of a real one: bind, bind_vjp, bind_jvp, params, adjoint_needs.
+
+A fake kernel is one function ``compute(values) -> {written name: (index, new values)}`` over a dictionary of arrays and
+scalars by parameter name. Its derivatives come from complex steps (exact to rounding; only for small arrays), or from
+hand-written ``push`` and ``pull``. Values that the adjoint has not asked for are poisoned with NaN.
+"""
+
+import numpy as np
+
+from irad.errors import IradError, ShadowError
+from irad.tape import record
+
+STEP = 1e-30
+
+
+class Capture:
+    def __init__(self, get):
+        self.get = get
+
+
+class Param:
+    def __init__(self, name, written, capture=None):
+        self.name, self.written, self.capture = name, written, capture
+
+
+class FakeBound:
+    def __init__(self, run, names, args):
+        self.run, self.names, self.args = run, names, list(args)
+
+    def __call__(self):
+        self.run(dict(zip(self.names, self.args, strict=False)))
+
+
+class SettableBound(FakeBound):
+    def set(self, name, value):
+        self.args[self.names.index(name)] = value
+
+
+class FakeKernel:
+    """``needs``: arrays whose values (before the launch) the adjoint reads; ``captures``: name -> getter."""
+
+    def __init__(
+        self, name, names, written, compute, needs=(), captures=None, push=None, pull=None, settable=True, keep=True
+    ):
+        self.__name__, self.names, self.written = name, tuple(names), frozenset(written)
+        self.compute, self.needs, self.captures = compute, frozenset(needs), dict(captures or {})
+        self._push, self._pull = push, pull
+        self.bound_type = SettableBound if settable else FakeBound
+        self.keep = keep  # whether keep_seed is accepted
+        self.binds = self.runs = self.vjps = self.jvps = 0
+        self.kept, self.assigned = [], []
+
+    def __call__(self, *args, **kwargs):
+        recorder = record.active()
+        if recorder is not None:
+            recorder.launch(self, args, kwargs)
+        else:
+            self.bind(*args, **kwargs)()
+
+    def __signature__(self):
+        raise TypeError
+
+    @property
+    def pyfunc(self):
+        """A function with this signature, as a real kernel has."""
+        space = {}
+        exec(f"def f({', '.join(self.names)}): pass", space)
+        return space["f"]
+
+    def params(self, args):
+        assert len(args) == len(self.names), f"{self.__name__} takes {len(self.names)} arguments"
+        own = [Param(n, n in self.written) for n in self.names]
+        return own + [Param(n, n in self.written, Capture(g)) for n, g in self.captures.items()]
+
+    def _values(self, given):
+        values = dict(given)
+        values.update({n: g() for n, g in self.captures.items()})
+        return values
+
+    def _check(self, values):
+        for n in self.names:
+            assert isinstance(values[n], (np.ndarray, float, int, np.floating)), (n, type(values[n]))
+        for n in self.written:
+            assert values[n].flags.writeable, f"{n} is read-only"
+
+    def bind(self, *args):
+        assert len(args) == len(self.names)
+        self._check(self._values(zip(self.names, args, strict=True)))
+        self.binds += 1
+
+        def run(given):
+            values = self._values(given)
+            self.runs += 1
+            for n, (index, new) in self.compute(values).items():
+                values[n][index] = new
+
+        return self.bound_type(run, self.names, args)
+
+    def push(self, values, dots):
+        """Tangents of the written entries."""
+        if self._push is not None:
+            return self._push(values, dots)
+        moved = {
+            n: (v + 1j * STEP * dots[n] if n in dots else v)
+            for n, v in values.items()
+        }
+        return {n: (i, np.imag(new) / STEP) for n, (i, new) in self.compute(moved).items()}
+
+    def bind_jvp(self, args, tangents, scalar_tangents):
+        self._check(self._values(zip(self.names, args, strict=True)))
+        for n, dot in tangents.items():
+            assert dot.shape == self._values(zip(self.names, args, strict=True))[n].shape
+            assert dot.dtype == self._values(zip(self.names, args, strict=True))[n].dtype
+        self.binds += 1
+
+        def run(given):
+            values = self._values(given)
+            self.jvps += 1
+            new_dots = self.push(values, {**tangents, **scalar_tangents})
+            for n, (index, new) in self.compute(values).items():
+                values[n][index] = new
+                if n in tangents:
+                    tangents[n][index] = new_dots[n][1]
+
+        return self.bound_type(run, self.names, args)
+
+    def adjoint_needs(self, args, active):
+        reads = frozenset(n for n in self.needs if n not in self.written)
+        return reads, tuple((0, n, f"{n}@0") for n in sorted(self.needs & self.written))
+
+    def pull(self, values, seeds, names):
+        """Cotangents of old values: whole arrays (or floats) by name, from seeds of the written entries."""
+        if self._pull is not None:
+            return self._pull(values, seeds)
+        out = {}
+        for n in names:
+            base = np.asarray(values[n], dtype=float)
+            bar = np.zeros(base.shape)
+            for k in np.ndindex(*base.shape):
+                dot = np.zeros(base.shape)
+                dot[k] = 1.0
+                moved = self.push(values, {n: dot if base.ndim else 1.0})
+                bar[k] = sum(float(np.sum(seeds[w] * d)) for w, (_, d) in moved.items() if w in seeds)
+            out[n] = bar
+        return out
+
+    def bind_vjp(self, args, shadows, scalar_cotangents, *, keep_seed=(), assign=(), saved=None):
+        saved = saved or {}
+        self.binds += 1
+        self.kept.append(tuple(keep_seed))
+        self.assigned.append(tuple(assign))
+        start = self._values(zip(self.names, args, strict=True))
+        if keep_seed and not self.keep:
+            raise IradError("the seed is needed")
+        for n, shadow in shadows.items():
+            if shadow.shape != start[n].shape or shadow.dtype != start[n].dtype:
+                raise ShadowError(f"shadow of {n}")
+        flat = list(shadows.values())
+        for i, a in enumerate(flat):
+            assert not any(np.shares_memory(a, b) for b in flat[:i]), "shadows overlap"
+        assert all(n not in self.written for n in assign)
+        assert all(n in self.written for n in keep_seed)
+
+        def run(given):
+            self.vjps += 1
+            values = self._values(given)
+            for n, v in values.items():
+                if not isinstance(v, np.ndarray):
+                    continue
+                if n in self.needs and n in self.written:
+                    values[n] = saved[f"{n}@0"]
+                elif n not in self.needs:
+                    values[n] = np.full(v.shape, np.nan, v.dtype)
+            shape = dict(values)
+            shape.update({n: np.ones(v.shape, v.dtype) for n, v in values.items() if isinstance(v, np.ndarray)})
+            where = {n: i for n, (i, _) in self.compute(shape).items()}
+            seeds = {n: shadows[n][where[n]].copy() for n in self.written if n in shadows}
+            bars = self.pull(values, seeds, [*shadows, *scalar_cotangents])
+            for n in seeds:
+                if n not in keep_seed:
+                    shadows[n][where[n]] = 0
+            for n, shadow in shadows.items():
+                if n in assign:
+                    shadow[...] = bars.get(n, 0.0)
+                elif n in bars and n not in keep_seed:
+                    shadow += bars[n].astype(shadow.dtype)
+            for n, cell in scalar_cotangents.items():
+                cell[0] += float(bars[n])
+
+        return self.bound_type(run, self.names, args)
+
+
+def _neighbours(a, axis):
+    lo = [slice(1, -1)] * a.ndim
+    hi = [slice(1, -1)] * a.ndim
+    lo[axis], hi[axis] = slice(0, -2), slice(2, None)
+    return a[tuple(lo)], a[tuple(hi)]
+
+
+def laplace(a, dx):
+    """Second differences of the inner points, all axes."""
+    inner = (slice(1, -1),) * a.ndim
+    out = (-2.0 * a.ndim) * a[inner]
+    for axis in range(a.ndim):
+        below, above = _neighbours(a, axis)
+        out += below
+        out += above
+    out /= dx * dx
+    return out
+
+
+def laplace_transposed(seed, shape, dx):
+    """The transpose of :func:`laplace`."""
+    seed = seed / (dx * dx)
+    out = np.zeros(shape, seed.dtype)
+    inner = (slice(1, -1),) * out.ndim
+    out[inner] += (-2.0 * out.ndim) * seed
+    for axis in range(out.ndim):
+        below, above = _neighbours(out, axis)
+        below += seed
+        above += seed
+    return out
+
+
+def heat_kernel(settable=True):
+    """``dT[inner] = lam * Ci * laplace(T)`` with ``lam`` an array of one entry; hand-written derivatives."""
+
+    def compute(v):
+        inner = (slice(1, -1),) * v["T"].ndim
+        return {"dT": (inner, v["lam"][0] * v["Ci"][inner] * laplace(v["T"], v["dx"]))}
+
+    def push(v, d):
+        inner = (slice(1, -1),) * v["T"].ndim
+        out = np.zeros(v["T"][inner].shape)
+        lap = laplace(v["T"], v["dx"]) if "Ci" in d or "lam" in d else None
+        if "T" in d:
+            out += v["lam"][0] * v["Ci"][inner] * laplace(d["T"], v["dx"])
+        if "Ci" in d:
+            out += v["lam"][0] * d["Ci"][inner] * lap
+        if "lam" in d:
+            out += d["lam"][0] * v["Ci"][inner] * lap
+        return {"dT": (inner, out)}
+
+    def pull(v, seeds):
+        inner = (slice(1, -1),) * v["T"].ndim
+        seed = seeds["dT"]
+        lap = laplace(v["T"], v["dx"]) * seed
+        Ci_bar = np.zeros(v["T"].shape)
+        Ci_bar[inner] = v["lam"][0] * lap
+        return {
+            "T": laplace_transposed(v["lam"][0] * v["Ci"][inner] * seed, v["T"].shape, v["dx"]),
+            "Ci": Ci_bar,
+            "lam": np.array([np.sum(v["Ci"][inner] * lap)]),
+        }
+
+    return FakeKernel(
+        "heat", ("dT", "T", "Ci", "lam", "dx"), ("dT",), compute, ("T", "Ci", "lam"), push=push, pull=pull,
+        settable=settable,
+    )  # fmt: skip

@@ -1,0 +1,6 @@
+"""Makes tests/fake_kernels.py importable."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
