@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irad import domains
+from irad.domains import atomic_add
 from irad.errors import IradError, NotDifferentiableError
 from irad.fd import Operator
 from irad.frontend import mathclose, points
@@ -124,7 +124,7 @@ def no_random(statement: Any, static: Any) -> None:
 
 
 def no_atomics(statement: Any, static: Any) -> None:
-    if static is domains.atomic_add:
+    if static is atomic_add:
         raise NotDifferentiableError(
             "irad.atomic_add is not available in this version",
             loc=loc_of(statement),
@@ -194,7 +194,7 @@ def no_words_in_helper(statement: Any, statics: Statics, unit: Unit) -> None:
 
 
 def no_assignment_in_helper(statement: Any, unit: Unit) -> None:
-    if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
+    if isinstance(statement, ir.SetItem):
         raise NotDifferentiableError(
             f"the helper {unit.name} assigns array entries in a kernel of irad.fd statements",
             loc=loc_of(statement),

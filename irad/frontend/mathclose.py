@@ -101,7 +101,7 @@ def read(func_ir: Any, params: tuple[ParamInfo, ...]) -> Reading:
         number = len(reading.statements)
         if isinstance(statement, ir.Assign):
             values[statement.target.name] = _node(statement, values, statics, params, number)
-        elif isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
+        elif isinstance(statement, ir.SetItem):
             reading.statements.append(_statement(statement, values, number))
         elif not isinstance(statement, (ir.Return, ir.Jump, ir.Del)):
             raise NotDifferentiableError(
@@ -180,8 +180,7 @@ def _check_call(node: Node, call: Any) -> None:
 def _statement(statement: Any, values: dict[str, Node], number: int) -> Statement:
     loc = loc_of(statement)
     target = values[statement.target.name]
-    index = statement.index if isinstance(statement, ir.SetItem) else statement.index_var
-    selector = values[index.name].static
+    selector = values[statement.index.name].static
     if target.array is None:
         raise NotDifferentiableError(
             "only arrays are assigned in a kernel of irad.fd statements",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from irad import domains
+from irad.domains import domain, interior, points
 from irad.errors import IradError
 from irad.frontend.captures import Statics, loc_of, statements
 from irad.frontend.intrinsics import DOMAIN_BOUNDS, INDEX, INTERIOR_BOUNDS
@@ -17,7 +17,7 @@ from irad.frontend.numba_private import ir
 from irad.frontend.rewrite import Emitter, drop_dead
 from irad.frontend.signature import MAX_RANK, ArrayType, Loc, ParamInfo, ScalarType
 
-WORDS = {id(domains.interior): "interior", id(domains.points): "points", id(domains.domain): "domain"}
+WORDS = {id(interior): "interior", id(points): "points", id(domain): "domain"}
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def the_domain(func_ir: Any, statics: Statics) -> DomainCall | None:
                     loc=call.loc,
                     remedy="name it first, before any return",
                 )
-            if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
+            if isinstance(statement, ir.SetItem):
                 raise IradError(
                     "an entry is assigned before the launch domain is named",
                     loc=loc_of(statement),

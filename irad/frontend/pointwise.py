@@ -120,8 +120,12 @@ class _Writer:
                 return self.helper(node, shift)
             if function.static is len:
                 return self.rebuilt(node, lambda n: self.raw(n) if n.array is not None else self.value(n, shift, node))
-        if expr.op in ("getitem", "static_getitem") and node.operand(expr.value).array is not None:
-            return self.item(node, shift)
+        if expr.op == "getitem":
+            index = node.operand(expr.index)
+            if isinstance(index.static, Operator):
+                return self.operator(node, index.static, shift)
+            if node.operand(expr.value).array is not None:
+                return self.item(node, index)
         if expr.op == "getattr" and (base := node.operand(expr.value)).array is not None:
             if expr.attr not in EXTENTS:
                 raise NotDifferentiableError(
@@ -165,15 +169,11 @@ class _Writer:
         )
         return self.emitter.assign(new, node.value.loc)
 
-    def item(self, node: Node, shift: Shift | None) -> Any:
-        """``A[selector]``, or a fixed entry such as ``lam[0]``."""
+    def item(self, node: Node, index: Node) -> Any:
+        """A fixed entry of an array, such as ``lam[0]``."""
         expr = node.value
         array = node.operand(expr.value)
         assert array.array is not None
-        index_var = expr.index if expr.op == "getitem" else expr.index_var
-        index = node.operand(index_var)
-        if isinstance(index.static, Operator):
-            return self.operator(node, index.static, shift)
         tuple_ = isinstance(index.value, ir.Expr) and index.value.op == "build_tuple"
         parts = [index.operand(v) for v in index.value.items] if tuple_ else [index]
         if len(parts) != array.array.rank or any(_is_slice(p) for p in parts):
