@@ -40,7 +40,7 @@ class ObjectCode:
 class Code:
     """Functions in memory.
 
-    ``text`` is the LLVM text they were made from (empty if they came from a cache), ``object_bytes`` the object file.
+    ``text``: the LLVM text they were made from (empty if only an object was loaded); ``object_bytes``: the object file.
     """
 
     def __init__(self, obj: ObjectCode, addresses: Mapping[str, int], text: str, optimised: bool) -> None:
@@ -62,15 +62,20 @@ class Code:
 
     @cached_property
     def llvm(self) -> str:
-        """The optimised LLVM text."""
-        module = _parse(self.text)
+        """The optimised LLVM text; ``IradError`` for code that came from an object alone."""
+        module = _parse(self._source())
         if self._optimised:
             target.optimise(module, target.machine())
         return str(module)
 
+    def _source(self) -> str:
+        if not self.text:
+            raise IradError("this code was loaded from a cache, which keeps no text", remedy="IRAD_CACHE_DIR=off")
+        return self.text
+
     def asm(self) -> str:
-        """The machine code as assembly text."""
-        module = _parse(self.text)
+        """The machine code as assembly text; ``IradError`` for code that came from an object alone."""
+        module = _parse(self._source())
         machine = target.machine()
         if self._optimised:
             target.optimise(module, machine)

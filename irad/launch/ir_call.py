@@ -485,7 +485,9 @@ dim:
   %d.next = add i64 %d, 1
   br label %test
 span:
-  br i1 %strided, label %no, label %written
+  %present = xor i1 %empty, true
+  %misfit = and i1 %strided, %present
+  br i1 %misfit, label %no, label %written
 written:
   %writes = call i64 @word(ptr %descriptor, i64 {Arg.WRITTEN})
   %is.written = icmp ne i64 %writes, 0

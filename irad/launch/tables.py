@@ -47,7 +47,7 @@ class Arg(IntEnum):
     RANK = 4
     FLAGS = 5  # flags that must be set
     ITEM = 6  # bytes of an element
-    UNIT = 7  # bit d: stride d must be ITEM (unless the extent is at most 1)
+    UNIT = 7  # bit d: stride d must be ITEM, unless no two elements differ in it
     WRITTEN = 8  # 1: the kernel writes it
 
 

@@ -190,6 +190,7 @@ def test_unit_strides_are_asked_for(slow):
     refused(call, slow, out, np.asfortranarray(a), 2.0)
     refused(call, slow, out, arrays((2, 3, 8))[1][:, :, ::2], 2.0)
     fast(call, slow, np.zeros((2, 3, 1)), arrays((2, 3, 8))[1][:, :, ::8], 2.0)  # extent 1: any stride will do
+    fast(call, slow, np.zeros((0, 3, 4)), arrays((2, 3, 8))[1][:0, :, ::2], 2.0)
 
 
 def test_unpickled_arrays_are_taken(call, slow):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -323,11 +324,14 @@ def test_interrupt_is_not_lost():
     block = regions.counter(2, turns=10_000_000)
     timer = threading.Timer(0.02, signal.raise_signal, [signal.SIGINT])
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        for _ in range(1000):
+    launches = 0
+    with contextlib.suppress(KeyboardInterrupt):
+        while launches < 1000:
             regions.run("count", block, 2, 2)
+            launches += 1
     timer.join()
-    assert 0 < block[0] < 2000
+    assert launches < 1000
+    assert block[0] in (2 * launches, 2 * launches + 2)
 
 
 def test_native_code_is_made_once():
