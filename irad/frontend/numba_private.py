@@ -11,6 +11,7 @@ stays unoptimised. NumPy functions that Numba implements in Python (``np.clip``,
 
 from __future__ import annotations
 
+import re
 import threading
 import types as pytypes
 import warnings
@@ -279,13 +280,25 @@ def link(library: Any, wrapper: str, entry: str) -> str:
     for f in module.functions:
         if not f.is_declaration and f.name != entry:
             f.linkage = "internal"
-            if not any("noinline" in str(a) for a in f.attributes):
-                f.add_function_attribute("alwaysinline")
-        elif f.name.startswith(("irad.index.", "irad.strong.")):
-            for attribute in ("willreturn", "speculatable"):
-                f.add_function_attribute(attribute)
     for g in module.global_variables:
         if not g.is_declaration:
             g.linkage = "internal"
     module.verify()
-    return str(module)
+    return _with_attributes(str(module))
+
+
+_INTERNAL = re.compile(r"^(define internal .*?\))((?: [a-z_]+)*)((?: #(\d+))?(?: !\w+ !\d+)* \{)$", re.M)
+_MARK = re.compile(r"^(declare \w+ @irad\.(?:index|strong)\.\w+\(\w*\))", re.M)
+_NOINLINE = re.compile(r"^attributes #(\d+) = \{.*\bnoinline\b", re.M)
+
+
+def _with_attributes(text: str) -> str:
+    """Have all but the entry inlined, and say that marks are pure. In the text, as llvmlite before 0.46 puts
+    attributes of functions in the wrong place."""
+    outlined = set(_NOINLINE.findall(text))
+
+    def inlined(found: re.Match[str]) -> str:
+        head, words, tail, group = found.groups()
+        return found[0] if group in outlined or "noinline" in words else f"{head}{words} alwaysinline{tail}"
+
+    return _MARK.sub(r"\1 speculatable willreturn", _INTERNAL.sub(inlined, text))

@@ -66,6 +66,9 @@ def test_the_text_is_self_contained_and_not_optimised():
     assert {n for n in declared if not n.startswith("llvm.")} == {"irad.index.0", "irad.status"}
     exported = [f.name for f in module.functions if not f.is_declaration and f.linkage != llvm.Linkage.internal]
     assert exported == [stage.name]
+    heads = [line for line in stage.text.splitlines() if line.startswith("define internal")]
+    assert len(heads) >= 3
+    assert all("alwaysinline" in head for head in heads)
     assert "llvm.pow.f64" in stage.text  # LLVM would make it a square root
     assert "llvm.sqrt" not in stage.text
 
