@@ -8,7 +8,7 @@ way through Python, which asks NumPy.
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,7 +33,13 @@ C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400
 
 METH_NOARGS, METH_FASTCALL_KEYWORDS = 0x4, 0x82
 
-_kept: list[Any] = []  # method definitions: they outlive the functions made of them
+T = TypeVar("T")
+
+
+def immortal(value: T) -> T:
+    """Never free ``value``, not even when the interpreter ends: compiled code holds its address."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
+    return value
 
 
 class Holder:
@@ -119,5 +125,5 @@ def method(cls: type, name: str, address: int, flags: int, doc: str = "") -> Any
     new.restype, new.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_void_p]
     strings = ctypes.create_string_buffer(name.encode()), ctypes.create_string_buffer(doc.encode())
     definition = (ctypes.c_int64 * 4)(ctypes.addressof(strings[0]), address, flags, ctypes.addressof(strings[1]))
-    _kept.append((strings, definition))
+    immortal((strings, definition))
     return new(cls, ctypes.addressof(definition))

@@ -156,5 +156,6 @@ def _install() -> None:
     if "__call__" not in Bound.__dict__:
         call: Any = Bound.python_call
         if abi.PROBLEM is None:
+            abi.immortal(_moved)
             call = abi.method(Bound, "__call__", native().address("bound"), abi.METH_NOARGS, "Run the launch.")
         type.__setattr__(Bound, "__call__", call)

@@ -4,13 +4,14 @@ A *body* ``void body(i64 lo, i64 hi, ptr block)`` runs tiles ``lo`` to ``hi``; w
 an atomic counter, so nothing but the time depends on the number of threads. The rules:
 
 * the caller works too, and does not wait for a worker that has not started when the tiles run out;
-* a region that finds the pool busy (another Python thread, or a tile that launches) runs alone, as does one in a forked
-  child whose pool cannot be used;
+* a region that finds the workers busy (another Python thread launches, or a tile does) runs alone;
 * workers compute in the caller's floating-point mode (rounding, flushing of subnormals);
-* waiting is a short spin, then sleep, never an unbounded spin.
+* waiting is a short spin, then sleep, never an unbounded spin;
+* a forked child starts workers of its own (``threads.py``), and if nobody tells it that it is one, it is still right,
+  alone.
 
-``@region`` opens a job and calls the function in ``Pool.RUN``: ``@run_workers`` (threads of our own, fork-safe, asleep
-when there is nothing to do) or ``@run_openmp`` (libgomp).
+No thread pool in Python's reach does all that: libgomp's hangs in a forked child and burns a core between regions 5 ms
+apart, Numba's simple one aborts when two Python threads use it. This one needs nothing but Python's C API.
 """
 
 from __future__ import annotations
@@ -98,11 +99,7 @@ entry:
   %enough = call i64 @llvm.smin.i64(i64 %threads, i64 %tiles)
   %wanted = call i64 @llvm.smin.i64(i64 %enough, i64 {MOST_WORKERS + 1})
   %several = icmp sgt i64 %wanted, 1
-  br i1 %several, label %ask, label %alone
-ask:
-  %run = call ptr @link(ptr %pool, i64 {Pool.RUN})
-  %usable = icmp ne ptr %run, null
-  br i1 %usable, label %lock, label %alone
+  br i1 %several, label %lock, label %alone
 lock:
   %busy = getelementptr i64, ptr %pool, i64 {Pool.BUSY}
   %swap = cmpxchg ptr %busy, i64 0, i64 1 seq_cst seq_cst
@@ -116,7 +113,7 @@ together:
   call void @set_word(ptr %pool, i64 {Pool.MODE}, i64 %mode)
   %next = getelementptr i64, ptr %pool, i64 {Pool.NEXT}
   store atomic i64 0, ptr %next seq_cst, align 8
-  call void %run(ptr %pool, i64 %wanted)
+  call void @run_workers(ptr %pool, i64 %wanted)
   store atomic i64 0, ptr %busy seq_cst, align 8
   ret void
 alone:
@@ -158,25 +155,6 @@ done:
 }}
 """
 
-OPENMP = f"""
-; Pool.RUN over libgomp: GOMP_parallel calls @openmp_worker on each thread of its team, the caller among them.
-define void @run_openmp(ptr %pool, i64 %threads) {{
-  %parallel = call ptr @link(ptr %pool, i64 {Pool.OPENMP})
-  %n = trunc i64 %threads to i32
-  call void %parallel(ptr @openmp_worker, ptr %pool, i32 %n, i32 0)
-  ret void
-}}
-
-define internal void @openmp_worker(ptr %pool) {{
-  %own = call i64 @get_mode()
-  %mode = call i64 @word(ptr %pool, i64 {Pool.MODE})
-  call void @set_mode(i64 %mode)
-  call void @draw_tiles(ptr %pool)
-  call void @set_mode(i64 %own)
-  ret void
-}}
-"""
-
 WORKERS = f"""
 declare ptr @PyThread_allocate_lock()
 declare i32 @PyThread_acquire_lock(ptr, i32)
@@ -191,8 +169,8 @@ define internal ptr @worker_at(ptr %pool, i64 %k) alwaysinline {{
   ret ptr %worker
 }}
 
-; Pool.RUN over threads of our own.
-define void @run_workers(ptr %pool, i64 %threads) {{
+; Opens the job in the pool to the workers, works on it, and waits for those who came in.
+define internal void @run_workers(ptr %pool, i64 %threads) {{
 entry:
   %helpers = sub i64 %threads, 1
   call void @hire(ptr %pool, i64 %helpers)

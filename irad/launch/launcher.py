@@ -22,7 +22,7 @@ from irad.launch.native import native
 from irad.launch.tables import Arg, Head, Kind, Words, address, words
 from irad.launch.tables import Spec as SpecTable
 
-RECORDING = words([0])
+RECORDING = abi.immortal(words([0]))
 """Not 0: every launch goes through Python; :func:`set_recording` sets it."""
 
 MOST_ARGUMENTS = 255

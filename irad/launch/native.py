@@ -12,7 +12,6 @@ TEXT = "\n".join(
         ir_call.COMMON,
         ir_region.machine_text(),
         ir_region.REGION,
-        ir_region.OPENMP,
         ir_region.WORKERS,
         ir_region.COUNT,
         ir_call.BOUND,
@@ -23,6 +22,5 @@ TEXT = "\n".join(
 
 @lru_cache(maxsize=1)
 def native() -> Code:
-    """The C functions ``call``, ``bound``, ``run_launches``, ``region``, ``run_openmp``, ``run_workers``,
-    ``threads_wanted``."""
+    """The C functions ``call``, ``bound``, ``run_launches``, ``region``, ``threads_wanted``."""
     return compile_text(TEXT)

@@ -99,22 +99,20 @@ class Pool(IntEnum):
     Words that different threads write stand on cache lines of their own.
     """
 
-    RUN = 0  # function (pool, threads) that works on the open job with several threads (0: there is none)
-    OPENMP = 1  # address of libgomp's GOMP_parallel
-    OVERRIDE = 2  # number of threads that irad was told to use (0: not told)
-    DEFAULT = 3  # number of threads if nobody says anything
-    NUMBA = 4  # C function that returns Numba's number of threads for the calling thread (0: Numba's layer is not up)
-    HOOK_DICT = 5  # a Python dict (0: nothing to wait for) ...
-    HOOK_KEY = 6  # ... and a key: once it maps to something true,
-    HOOK = 7  # this Python callable wants to be called
-    IDLE = 8  # a lock that nobody releases
-    SPIN = 9  # turns that a worker looks for work before it sleeps
-    STARTED = 10  # workers that exist
-    BODY = 11  # the job: body, block, number of tiles, floating-point mode, most workers beside the caller
-    BLOCK = 12
-    TILES = 13
-    MODE = 14
-    LIMIT = 15
+    OVERRIDE = 0  # number of threads that irad was told to use (0: not told)
+    DEFAULT = 1  # number of threads if nobody says anything
+    NUMBA = 2  # C function that returns Numba's number of threads for the calling thread (0: Numba's layer is not up)
+    HOOK_DICT = 3  # a Python dict (0: nothing to wait for) ...
+    HOOK_KEY = 4  # ... and a key: once it maps to something true,
+    HOOK = 5  # this Python callable wants to be called
+    IDLE = 6  # a lock that nobody releases
+    SPIN = 7  # turns that a worker looks for work before it sleeps
+    STARTED = 8  # workers that exist
+    BODY = 9  # the job: body, block, number of tiles, floating-point mode, most workers beside the caller
+    BLOCK = 10
+    TILES = 11
+    MODE = 12
+    LIMIT = 13
     BUSY = 16  # 1: somebody's region is running
     STATE = 24  # epoch << 32 | open << 31 | workers inside
     WAKE = 32  # counts regions

@@ -83,6 +83,31 @@ define void @add_all(i64 %lo, i64 %hi, ptr %block) {{
   ret void
 }}
 
+; block: 0 tiles that have begun, 1 most turns to wait, 2 all tiles, 3 how many tiles saw all others begin
+define void @meet(i64 %lo, i64 %hi, ptr %block) {{
+entry:
+  %n = sub i64 %hi, %lo
+  %begun = atomicrmw add ptr %block, i64 %n seq_cst
+  %most = call i64 @word(ptr %block, i64 1)
+  %all = call i64 @word(ptr %block, i64 2)
+  br label %spin
+spin:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %again ]
+  %now = load atomic i64, ptr %block seq_cst, align 8
+  %met = icmp eq i64 %now, %all
+  br i1 %met, label %together, label %again
+again:
+  %k.next = add i64 %k, 1
+  %on = icmp slt i64 %k.next, %most
+  br i1 %on, label %spin, label %done
+together:
+  %seen = getelementptr i64, ptr %block, i64 3
+  %old = atomicrmw add ptr %seen, i64 1 seq_cst
+  br label %done
+done:
+  ret void
+}}
+
 ; block: 0 turns, 1 the smallest normal double's bits, 2.. its half, as each tile computes it (0 where flushed)
 define void @subnormal(i64 %lo, i64 %hi, ptr %block) {{
 entry:

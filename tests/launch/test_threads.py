@@ -20,15 +20,6 @@ from irad.launch.tables import MOST_WORKERS, Pool
 
 from . import regions
 
-KINDS = ["workers", *(["openmp"] if threads._libgomp() else [])]
-
-
-@pytest.fixture(params=KINDS)
-def kind(request):
-    threads._set_up(request.param)
-    yield request.param
-    threads._set_up("workers")
-
 
 def in_child(function) -> None:
     """Run a function in a forked child, which must end well within 20 s."""
@@ -46,32 +37,38 @@ def in_child(function) -> None:
 
 @pytest.mark.parametrize("tiles", [0, 1, 2, 3, 7, 64])
 @pytest.mark.parametrize("n", [1, 2, 3, 9])
-def test_each_tile_once(kind, tiles, n):
+def test_each_tile_once(tiles, n):
     block = regions.counter(tiles)
     for _ in range(200):
         regions.run("count", block, tiles, n)
     regions.check(block, 200)
 
 
-def test_threads_share_the_work(kind):
-    """Two threads take part: a tile that waits for another tile's start does not wait for ever."""
-    block = regions.counter(64, turns=20_000)
-    before = time.process_time(), time.perf_counter()
-    for _ in range(20):
-        regions.run("count", block, 64, 4)
-    used, passed = time.process_time() - before[0], time.perf_counter() - before[1]
-    regions.check(block, 20)
-    if len(os.sched_getaffinity(0)) > 1 and os.getloadavg()[0] < 1:
-        assert used > 1.3 * passed
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_as_many_threads_as_asked_for_work_at_once(n):
+    """Tiles that wait for one another all meet: each has a thread of its own, also with more threads than cores."""
+    for _ in range(3):
+        block = np.array([0, 10**9, n, 0], np.int64)
+        regions.run("meet", block, n, n)
+        assert block[3] == n
 
 
-def test_more_threads_than_there_can_be(kind):
+def test_no_more_threads_than_asked_for():
+    """Three tiles on two threads never all meet: the last begins when another has given up."""
+    regions.run("meet", np.array([0, 10**9, 5, 0], np.int64), 5, 5)
+    block = np.array([0, 10**6, 3, 0], np.int64)
+    regions.run("meet", block, 3, 2)
+    assert block[0] == 3
+    assert block[3] < 3
+
+
+def test_more_threads_than_there_can_be():
     block = regions.counter(1000)
     regions.run("count", block, 1000, 10**9)
     regions.check(block, 1)
 
 
-def test_python_threads_at_once(kind):
+def test_python_threads_at_once():
     """Four threads launch; whoever finds the pool busy runs alone."""
     blocks = [regions.counter(tiles, turns=20) for tiles in (1, 2, 16, 64)]
     errors = []
@@ -93,7 +90,7 @@ def test_python_threads_at_once(kind):
     assert not errors
 
 
-def test_nested_regions_run_alone(kind):
+def test_nested_regions_run_alone():
     inner = np.zeros(1, np.int64)
     outer = np.array([threads.pool_address(), inner.ctypes.data, 8, 2], np.int64)
     for _ in range(500):
@@ -101,7 +98,7 @@ def test_nested_regions_run_alone(kind):
     assert inner[0] == 500 * 4 * 8
 
 
-def test_pauses_between_regions(kind):
+def test_pauses_between_regions():
     """Workers fall asleep and wake up, at every moment of falling asleep."""
     block = regions.counter(8)
     rng = np.random.default_rng(0)
@@ -113,7 +110,7 @@ def test_pauses_between_regions(kind):
     regions.check(block, 1500)
 
 
-def test_sleep_between_regions(kind):
+def test_sleep_between_regions():
     block = regions.counter(8)
     for _ in range(20):
         time.sleep(0.005)
@@ -123,7 +120,7 @@ def test_sleep_between_regions(kind):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_forked_children_and_grandchildren(kind):
+def test_forked_children_and_grandchildren():
     block = regions.counter(16, turns=50)
     regions.run("count", block, 16, 3)
 
@@ -148,7 +145,7 @@ def test_forked_children_and_grandchildren(kind):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_fork_while_another_thread_launches(kind):
+def test_fork_while_another_thread_launches():
     stop = threading.Event()
     busy = regions.counter(16, turns=50)
 
@@ -176,7 +173,7 @@ def test_fork_while_another_thread_launches(kind):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_child_of_own_threads_has_threads():
+def test_forked_child_has_threads_of_its_own():
     block = regions.counter(16, turns=2000)
     regions.run("count", block, 16, 3)
 
@@ -205,7 +202,7 @@ def test_fork_without_python_knowing():
 
 @pytest.mark.skipif(not regions.X86, reason="the test sets the x86 control register")
 @pytest.mark.parametrize("flush", [False, True])
-def test_floating_point_mode_is_handed_on(kind, flush):
+def test_floating_point_mode_is_handed_on(flush):
     """All tiles agree on subnormal numbers, whichever mode the caller is in and workers were in before."""
     exchange = ctypes.PYFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)(regions.code().address("exchange_mode"))
     normal = 0x1F80
@@ -302,6 +299,7 @@ import sys, resource
 sys.path.insert(0, {root!r})
 from tests.launch import regions
 from irad.launch import threads
+from irad.launch.tables import Pool
 regions.code(), threads.pool_address()
 import threading
 threading.stack_size(1 << 30)
@@ -311,7 +309,7 @@ block = regions.counter(64, turns=100)
 for _ in range(100):
     regions.run("count", block, 64, 3, keep_gil=True)
 regions.check(block, 100)
-print("done", threads._pool[10])
+print("done", threads._pool[Pool.STARTED])
 """
     if not sys.platform.startswith("linux"):
         pytest.skip("limits the address space")
