@@ -4,6 +4,7 @@ from irad.frontend.captures import Capture
 from irad.frontend.compile import lower
 from irad.frontend.signature import (
     ArrayType,
+    Conform,
     Lowered,
     Options,
     ParamInfo,
@@ -12,4 +13,15 @@ from irad.frontend.signature import (
     typeof,
 )
 
-__all__ = ["ArrayType", "Capture", "Lowered", "Options", "ParamInfo", "ScalarType", "StageIR", "lower", "typeof"]
+__all__ = [
+    "ArrayType",
+    "Capture",
+    "Conform",
+    "Lowered",
+    "Options",
+    "ParamInfo",
+    "ScalarType",
+    "StageIR",
+    "lower",
+    "typeof",
+]

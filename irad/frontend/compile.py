@@ -103,7 +103,8 @@ class _Lowering:
             cut = [str(2 * offset) for offset in statement.selector.offsets(rank)]
             domain = wrapper.box_domain(f"{name}.domain", self.params, target, ["0"] * rank, cut)
             body = self.body(pointwise.stage_ir(func_ir, reading, statement), name)
-            stages.append(StageIR(body, name, rank, domain, f"{name}.domain", statement.loc))
+            shapes = mathclose.conforms(statement)
+            stages.append(StageIR(body, name, rank, domain, f"{name}.domain", statement.loc, shapes))
         return tuple(stages)
 
     def loop(self) -> tuple[StageIR, ...]:

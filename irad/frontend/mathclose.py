@@ -14,7 +14,9 @@ from irad.errors import NotDifferentiableError
 from irad.fd import MAX_RANK, Operator
 from irad.frontend.captures import MISSING, Statics, loc_of, statements
 from irad.frontend.numba_private import ir
-from irad.frontend.signature import ArrayType, Loc, ParamInfo
+from irad.frontend.signature import ArrayType, Conform, Loc, ParamInfo
+
+Shift = tuple[int, ...]
 
 
 @dataclass(eq=False)
@@ -200,3 +202,49 @@ def _statement(statement: Any, values: dict[str, Node], number: int) -> Statemen
     if reason := selector.reason_against(target.array.rank):
         raise NotDifferentiableError(reason, loc=loc, remedy=f"irad.fd acts on arrays of rank 1 to {MAX_RANK}")
     return Statement(target, selector, values[statement.value.name], loc, statement.loc, number)
+
+
+def conforms(statement: Statement) -> tuple[Conform, ...]:
+    """The shapes that a statement takes for granted: every operator's result is as large as the selection."""
+    rank = statement.rank
+    target_cut = tuple(2 * offset for offset in statement.selector.offsets(rank))
+    found: dict[tuple[str, Shift], Loc] = {}
+    seen: set[tuple[int, Shift | None]] = set()
+
+    def walk(node: Node, cut: Shift | None, reader: Node) -> None:
+        if (id(node), cut) in seen and node.array is None:
+            return
+        seen.add((id(node), cut))
+        if node.array is not None:
+            if cut is not None:
+                found.setdefault((node.name, cut), reader.loc)
+            return
+        op = operator_of(node)
+        if op is not None:
+            inner = tuple(a + b for a, b in zip(cut or (0,) * rank, op.loss(rank), strict=True))
+            walk(node.operand(node.value.args[0] if node.value.op == "call" else node.value.value), inner, node)
+        elif not (isinstance(node.value, ir.Expr) and node.value.op in ("getitem", "getattr")):
+            for operand in node.operands.values():
+                walk(operand, cut, node)
+
+    walk(statement.value, None, statement.value)
+    target = statement.target.name
+    return tuple(
+        Conform(array, cut[axis], target, target_cut[axis], axis, loc)
+        for (array, cut), loc in found.items()
+        for axis in range(rank)
+        if (array, cut[axis]) != (target, target_cut[axis])
+    )
+
+
+def operator_of(node: Node) -> Operator | None:
+    """The operator whose result a node is, called or as an index."""
+    if not isinstance(node.value, ir.Expr):
+        return None
+    if node.value.op == "call":
+        static = node.operand(node.value.func).static
+    elif node.value.op == "getitem":
+        static = node.operand(node.value.index).static
+    else:
+        return None
+    return static if isinstance(static, Operator) else None

@@ -14,11 +14,9 @@ from irad.errors import NotDifferentiableError
 from irad.fd import Operator
 from irad.frontend.helpers import CALL_HELPER
 from irad.frontend.intrinsics import INDEX
-from irad.frontend.mathclose import Node, Reading, Statement
+from irad.frontend.mathclose import Node, Reading, Shift, Statement, operator_of
 from irad.frontend.numba_private import ir
 from irad.frontend.rewrite import Emitter
-
-Shift = tuple[int, ...]
 
 EXTENTS = frozenset({"shape", "size", "ndim"})
 """What may be asked of an array without reading it."""
@@ -112,20 +110,16 @@ class _Writer:
         expr = node.value
         if not isinstance(expr, ir.Expr):
             return self.emitter.assign(expr, expr.loc)
+        if (op := operator_of(node)) is not None:
+            return self.operator(node, op, shift)
         if expr.op == "call":
             function = node.operand(expr.func)
-            if isinstance(function.static, Operator):
-                return self.operator(node, function.static, shift)
             if function.static is CALL_HELPER:
                 return self.helper(node, shift)
             if function.static is len:
                 return self.rebuilt(node, lambda n: self.raw(n) if n.array is not None else self.value(n, shift, node))
-        if expr.op == "getitem":
-            index = node.operand(expr.index)
-            if isinstance(index.static, Operator):
-                return self.operator(node, index.static, shift)
-            if node.operand(expr.value).array is not None:
-                return self.item(node, index)
+        if expr.op == "getitem" and node.operand(expr.value).array is not None:
+            return self.item(node, node.operand(expr.index))
         if expr.op == "getattr" and (base := node.operand(expr.value)).array is not None:
             if expr.attr not in EXTENTS:
                 raise NotDifferentiableError(

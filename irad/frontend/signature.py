@@ -180,13 +180,36 @@ def words(params: tuple[ParamInfo, ...]) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
+class Conform:
+    """What NumPy would demand of the shapes in a math-close statement: on ``axis``, the extent of ``array`` less
+    ``cut`` equals the extent of ``target`` less ``target_cut``."""
+
+    array: str
+    cut: int
+    target: str
+    target_cut: int
+    axis: int
+    loc: Loc
+
+    @property
+    def message(self) -> str:
+        """What is wrong where it does not hold."""
+
+        def side(name: str, cut: int) -> str:
+            return f"{name}.shape[{self.axis}]" + (f" - {cut}" if cut else "")
+
+        return f"{side(self.array, self.cut)} differs from {side(self.target, self.target_cut)}"
+
+
+@dataclass(frozen=True)
 class StageIR:
     """One stage of a kernel, as LLVM text.
 
     ``text`` is a self-contained, unoptimised module that defines ``void @<name>(canonical parameters)``: what happens
     at one point, which it learns from calls of ``i64 @irad.index.<axis>()``. ``domain_text`` is a module that defines
     ``void @<domain_name>(canonical parameters, ptr out)``: stores lo0, hi0, lo1, hi1, … (``hi`` exclusive, never
-    below ``lo``). A stage of rank 0 has no domain: it runs once.
+    below ``lo``). A stage of rank 0 has no domain: it runs once. ``conforms``: the shapes that a math-close statement
+    takes for granted; where one does not hold, the statement is no array expression.
     """
 
     text: str = field(repr=False)
@@ -195,6 +218,7 @@ class StageIR:
     domain_text: str = field(repr=False)
     domain_name: str
     loc: Loc
+    conforms: tuple[Conform, ...] = ()
 
 
 @dataclass(frozen=True)

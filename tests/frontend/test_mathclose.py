@@ -89,6 +89,22 @@ def test_staggered_grids():
     assert boxes == [[0, 5, 0, 5], [0, 4, 0, 6], [0, 4, 0, 5]]
 
 
+def test_shapes_that_a_statement_takes_for_granted():
+    def kernel(dT, qx, T, lam):
+        flux = d_xi(T) * lam[0]
+        qx[all_] = flux + 1.0
+        dT[inn] = d_xa(qx) + inn_y(d_xa(d_xa(T))) * dT[inn]
+
+    lowered = lower_for(kernel, np.zeros((6, 7)), np.zeros((5, 5)), np.zeros((6, 7)), np.ones(1))
+    shapes = [[(c.array, c.cut, c.target, c.target_cut, c.axis) for c in s.conforms] for s in lowered.stages]
+    assert shapes == [
+        [("T", 1, "qx", 0, 0), ("T", 2, "qx", 0, 1)],
+        [("qx", 1, "dT", 2, 0), ("qx", 0, "dT", 2, 1), ("T", 2, "dT", 2, 0), ("T", 2, "dT", 2, 1)],
+    ]
+    assert lowered.stages[0].conforms[0].message == "T.shape[0] - 1 differs from qx.shape[0]"
+    assert lowered.stages[0].conforms[0].loc.line == kernel.__code__.co_firstlineno + 1
+
+
 def test_selectors_as_indices():
     def kernel(a, b):
         a[inn_x] = b[inn_x] * math.sqrt(2.0)
