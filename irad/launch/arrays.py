@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from irad.errors import IradError
+from irad.launch.overlap import Array, overlap, overlaps_itself
 
-Array = npt.NDArray[Any]
+__all__ = ["Array", "data_address", "overlap", "overlaps_itself", "unit_dims", "usable"]
 
 
 def data_address(array: Array) -> int:

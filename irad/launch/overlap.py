@@ -8,11 +8,14 @@ needs contrived strides, the launch is refused rather than trusted.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from irad.errors import AliasError
-from irad.launch.arrays import Array
+
+Array = npt.NDArray[Any]
 
 MOST_WORK = 1_000_000
 """Candidates that NumPy may look at for one pair: some tens of milliseconds."""
