@@ -8,7 +8,7 @@ repeats a launch whose block of words is ready. Both run sweeps through ``@regio
 from __future__ import annotations
 
 from irad.launch import abi
-from irad.launch.tables import Arg, Bound, Head, Kind, Launch, Spec, Watched
+from irad.launch.tables import Arg, Bound, Head, Kind, Launch, Place, Spec, Watched
 
 MOST_WORDS = 8192
 """Blocks and plan outputs up to this many words live on the C stack; kernels with more always go through Python."""
@@ -262,13 +262,122 @@ slow:
   ret ptr %result
 }}
 
-; Launches by one Spec; false: it does not fit, and nothing was written.
+; Launches by one Spec; false: it does not fit, and nothing was written. Captured objects join the arguments given, and
+; are held meanwhile: without the GIL somebody could replace them.
 define internal i1 @attempt(ptr %spec, ptr %args, i64 %nargs, ptr %pool) noinline {{
 entry:
   %nargs.wanted = call i64 @word(ptr %spec, i64 {Spec.NARGS})
   %right = icmp eq i64 %nargs, %nargs.wanted
-  br i1 %right, label %take, label %no
-take:
+  br i1 %right, label %constants, label %no
+constants:
+  %valid = call i1 @constants_hold(ptr %spec)
+  br i1 %valid, label %holding, label %no
+holding:
+  %captures = call i64 @word(ptr %spec, i64 {Spec.CAPTURES})
+  %some = icmp ne i64 %captures, 0
+  br i1 %some, label %join, label %plain
+plain:
+  %done.plain = call i1 @launch(ptr %spec, ptr %args, i64 %nargs, ptr %pool)
+  ret i1 %done.plain
+join:
+  %total = add i64 %nargs, %captures
+  %all = alloca ptr, i64 %total, align 8
+  %given.bytes = mul i64 %nargs, 8
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %all, ptr align 8 %args, i64 %given.bytes, i1 false)
+  %found = getelementptr ptr, ptr %all, i64 %nargs
+  %places = call ptr @link(ptr %spec, i64 {Spec.FOUND})
+  br label %test
+test:
+  %k = phi i64 [ 0, %join ], [ %k.next, %keep ]
+  %more = icmp slt i64 %k, %captures
+  br i1 %more, label %find, label %ready
+find:
+  %far = mul i64 %k, {len(Place)}
+  %place = getelementptr i64, ptr %places, i64 %far
+  %object = call ptr @find(ptr %place)
+  %there = icmp ne ptr %object, null
+  br i1 %there, label %keep, label %drop
+keep:
+  call void @set_link(ptr %found, i64 %k, ptr %object)
+  %k.next = add i64 %k, 1
+  br label %test
+ready:
+  %done.joined = call i1 @launch(ptr %spec, ptr %all, i64 %total, ptr %pool)
+  br label %drop
+drop:
+  %result = phi i1 [ %done.joined, %ready ], [ false, %find ]
+  br label %drop.test
+drop.test:
+  %d = phi i64 [ 0, %drop ], [ %d.next, %drop.one ]
+  %more.held = icmp slt i64 %d, %k
+  br i1 %more.held, label %drop.one, label %return
+drop.one:
+  %held = call ptr @link(ptr %found, i64 %d)
+  call void @Py_DecRef(ptr %held)
+  %d.next = add i64 %d, 1
+  br label %drop.test
+return:
+  ret i1 %result
+no:
+  ret i1 false
+}}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare ptr @PyCell_Get(ptr)
+
+; A new reference to the object at a place, or null.
+define internal ptr @find(ptr %place) {{
+entry:
+  %holder = call ptr @link(ptr %place, i64 {Place.HOLDER})
+  %key = call ptr @link(ptr %place, i64 {Place.KEY})
+  %is.cell = icmp eq ptr %key, null
+  br i1 %is.cell, label %cell, label %dict
+cell:
+  %content = call ptr @PyCell_Get(ptr %holder)
+  ret ptr %content
+dict:
+  %item = call ptr @PyDict_GetItem(ptr %holder, ptr %key)
+  %missing = icmp eq ptr %item, null
+  br i1 %missing, label %no, label %own
+own:
+  call void @Py_IncRef(ptr %item)
+  ret ptr %item
+no:
+  ret ptr null
+}}
+
+; Whether everything that was compiled in is still what its name means.
+define internal i1 @constants_hold(ptr %spec) {{
+entry:
+  %count = call i64 @word(ptr %spec, i64 {Spec.CONSTANTS})
+  %places = call ptr @link(ptr %spec, i64 {Spec.EXPECTED})
+  br label %test
+test:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %next ]
+  %more = icmp slt i64 %k, %count
+  br i1 %more, label %look, label %yes
+look:
+  %far = mul i64 %k, {len(Place)}
+  %place = getelementptr i64, ptr %places, i64 %far
+  %object = call ptr @find(ptr %place)
+  %expected = call ptr @link(ptr %place, i64 {Place.VALUE})
+  %gone = icmp eq ptr %object, null
+  br i1 %gone, label %no, label %compare
+compare:
+  call void @Py_DecRef(ptr %object)
+  %same = icmp eq ptr %object, %expected
+  br i1 %same, label %next, label %no
+next:
+  %k.next = add i64 %k, 1
+  br label %test
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+
+; Block, plan, sweeps; false where an argument or the plan says no.
+define internal i1 @launch(ptr %spec, ptr %args, i64 %nargs, ptr %pool) noinline {{
+entry:
   %block.words = call i64 @word(ptr %spec, i64 {Spec.BLOCK})
   %out.words = call i64 @word(ptr %spec, i64 {Spec.OUT})
   %span.words = mul i64 %nargs, 3

@@ -9,9 +9,11 @@ variant, or raises.
 
 from __future__ import annotations
 
+import sys
+import types as pytypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from irad.launch import abi, threads
 from irad.launch.executable import PARALLEL_NS, RELEASE_NS, Executable
 from irad.launch.ir_call import MOST_WORDS
 from irad.launch.native import native
-from irad.launch.tables import Arg, Head, Kind, Words, address, words
+from irad.launch.tables import Arg, Head, Kind, Place, Words, address, words
 from irad.launch.tables import Spec as SpecTable
 
 RECORDING = abi.immortal(words([0]))
@@ -58,14 +60,31 @@ class ScalarSpec:
     single: bool = False
 
 
+class Slot(Protocol):
+    """Where a captured object is found: ``holder`` is a dict, a module or a closure cell (``name`` then only names)."""
+
+    @property
+    def holder(self) -> Any: ...
+
+    @property
+    def name(self) -> str: ...
+
+
 class Spec:
     """One compiled variant of a kernel and the arguments it takes, in the order of the block's words.
 
-    The block must begin with the words of ``arguments`` in order; what follows is the plan's. Variants with captured
-    arguments take these too, appended to those of the call.
+    ``arguments`` describes those of the call and then the captured ones, which ``captures`` says where to find, anew at
+    each call. ``constants``: objects that were compiled in, with their places; the variant fits as long as each place
+    still holds that very object. The block must begin with the words of ``arguments``; what follows is the plan's.
     """
 
-    def __init__(self, executable: Executable, arguments: Sequence[ArraySpec | ScalarSpec]) -> None:
+    def __init__(
+        self,
+        executable: Executable,
+        arguments: Sequence[ArraySpec | ScalarSpec],
+        captures: Sequence[Slot] = (),
+        constants: Sequence[tuple[Slot, object]] = (),
+    ) -> None:
         self.executable = executable
         self.arguments = tuple(arguments)
         if len(arguments) > MOST_ARGUMENTS or max(executable.layout.size, executable.out_words) > MOST_WORDS:
@@ -73,10 +92,13 @@ class Spec:
         taken = sum(1 + 2 * a.rank if isinstance(a, ArraySpec) else 1 for a in arguments)
         if taken != len(executable.layout.words):
             raise ValueError(f"the arguments fill {taken} words of {len(executable.layout.words)}")
+        self._held: list[object] = [*captures, *constants]  # what the words below point at
         self._arguments = words([_descriptor(a) for a in arguments] or [[0] * len(Arg)])
         self._bodies = words(executable.bodies)
+        self._captures = self._places([(slot, None) for slot in captures])
+        self._constants = self._places(constants)
         self.table = words([0] * len(SpecTable))
-        self.table[SpecTable.NARGS] = len(arguments)
+        self.table[SpecTable.NARGS] = len(arguments) - len(captures)
         self.table[SpecTable.ARGS] = address(self._arguments)
         self.table[SpecTable.BLOCK] = executable.layout.size
         self.table[SpecTable.OUT] = executable.out_words
@@ -85,6 +107,28 @@ class Spec:
         self.table[SpecTable.BODIES] = address(self._bodies)
         self.table[SpecTable.PARALLEL] = PARALLEL_NS
         self.table[SpecTable.RELEASE] = RELEASE_NS
+        self.table[SpecTable.CAPTURES] = len(captures)
+        self.table[SpecTable.FOUND] = address(self._captures)
+        self.table[SpecTable.CONSTANTS] = len(constants)
+        self.table[SpecTable.EXPECTED] = address(self._constants)
+
+    def _places(self, found: Sequence[tuple[Slot, object]]) -> Words:
+        rows = []
+        for slot, value in found:
+            holder = vars(slot.holder) if isinstance(slot.holder, pytypes.ModuleType) else slot.holder
+            row = [0] * len(Place)
+            if isinstance(holder, dict):
+                name = sys.intern(slot.name)
+                self._held += [holder, name]
+                row[Place.HOLDER], row[Place.KEY] = id(holder), id(name)
+            elif isinstance(holder, pytypes.CellType):
+                row[Place.HOLDER] = id(holder)
+            else:
+                raise ValueError(f"nothing can be captured from a {type(holder).__name__}")
+            self._held += [holder, value]
+            row[Place.VALUE] = id(value)
+            rows.append(row)
+        return words(rows or [[0] * len(Place)])
 
 
 def _descriptor(a: ArraySpec | ScalarSpec) -> list[int]:

@@ -35,6 +35,10 @@ class Spec(IntEnum):
     BODIES = 7  # address of their addresses
     PARALLEL = 8  # nanoseconds of work from which threads are used
     RELEASE = 9  # nanoseconds of work from which the GIL is released
+    CAPTURES = 10  # number of arguments that are not given but found
+    FOUND = 11  # address of their Place entries
+    CONSTANTS = 12  # number of things that must still be what was compiled in
+    EXPECTED = 13  # address of their Place entries
 
 
 class Arg(IntEnum):
@@ -49,6 +53,14 @@ class Arg(IntEnum):
     ITEM = 6  # bytes of an element
     UNIT = 7  # bit d: stride d must be ITEM, unless no two elements differ in it
     WRITTEN = 8  # 1: the kernel writes it
+
+
+class Place(IntEnum):
+    """Where a captured object is found."""
+
+    HOLDER = 0  # a dict, or a closure cell
+    KEY = 1  # the key in the dict (0: it is a cell)
+    VALUE = 2  # constants: the object that must be there
 
 
 class Kind(IntEnum):

@@ -6,6 +6,10 @@ import gc
 import itertools
 import pickle
 import sys
+import threading
+import types
+import weakref
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -250,8 +254,6 @@ def test_launchers_are_collected(slow):
     class Watch:
         pass
 
-    import weakref
-
     watch = Watch()
 
     def handler(*args, watch=watch):
@@ -302,3 +304,106 @@ def test_spec_that_does_not_match_the_block_is_refused():
 def test_python_fallback(call, slow):
     assert call.python_call(1, b=2) == "slow"
     assert slow.calls == [((1,), {"b": 2})]
+
+
+@dataclass
+class Place:
+    """What frontends hand over: a captured thing's place."""
+
+    name: str
+    holder: object
+
+
+def cell(value):
+    return (lambda: value).__closure__[0]
+
+
+def test_captured_arguments_are_found_anew_at_each_call(slow):
+    module = types.ModuleType("m")
+    namespace, closure = {}, cell(2.0)
+    namespace["a"] = arrays()[1]
+    places = [Place("a", namespace), Place("s", closure)]
+    call = Launcher(slow, [Spec(scale(), [OUT, F8, ScalarSpec("float")], places)])
+    out = np.zeros((2, 3, 4))
+    assert call(out) is None
+    assert np.array_equal(out, 2 * namespace["a"])
+    namespace["a"] = np.ones((2, 3, 4))
+    closure.cell_contents = 5.0
+    assert call(out) is None
+    assert np.all(out == 5)
+    refused(call, slow, out, out)
+    for broken in (None, namespace["a"].astype(np.float32), out):
+        namespace["a"] = broken
+        refused(call, slow, out)
+    del namespace["a"]
+    refused(call, slow, out)
+    namespace["a"] = np.ones((2, 3, 4))
+    del closure.cell_contents
+    refused(call, slow, out)
+    module.s, module.a = 3.0, np.ones((2, 3, 4))
+    call.set_specs([Spec(scale(), [OUT, F8, ScalarSpec("float")], [Place("a", module), Place("s", module)])])
+    assert call(out) is None
+    assert np.all(out == 3)
+
+
+def test_constants_must_still_be_the_same_objects(slow):
+    namespace, helper = {"helper": print}, cell(print)
+    constants = [(Place("helper", namespace), print), (Place("helper", helper), print)]
+    call = Launcher(slow, [Spec(scale(), [OUT, F8, ScalarSpec("float")], constants=constants)])
+    fast(call, slow, *arrays(), 2.0)
+    namespace["helper"] = len
+    refused(call, slow, *arrays(), 2.0)
+    namespace["helper"] = print
+    fast(call, slow, *arrays(), 2.0)
+    helper.cell_contents = len
+    refused(call, slow, *arrays(), 2.0)
+    del namespace["helper"]
+    refused(call, slow, *arrays(), 2.0)
+
+
+def test_captured_things_keep_their_reference_counts(slow):
+    namespace, closure, helper = {"a": np.ones((1, 1, 1))}, cell(2.5), object()
+    places = [Place("a", namespace), Place("s", closure)]
+    fixed = [(Place("h", {"h": helper}), helper)]
+    call = Launcher(slow, [Spec(scale(), [OUT, F8, ScalarSpec("float")], places, fixed)])
+    out = np.zeros((1, 1, 1))
+    objects = (namespace["a"], namespace, closure, closure.cell_contents, helper, out)
+    before = [sys.getrefcount(x) for x in objects]
+    for _ in range(5000):
+        call(out)
+    namespace["a"] = None
+    for _ in range(5000):
+        call(out)
+        slow.calls.clear()
+    namespace["a"] = objects[0]
+    del closure.cell_contents
+    for _ in range(5000):
+        call(out)
+        slow.calls.clear()
+    closure.cell_contents = objects[3]
+    assert [sys.getrefcount(x) for x in objects] == before
+
+
+def test_captured_array_lives_until_the_launch_is_over(slow):
+    """Another thread replaces the array while a launch without the GIL reads it."""
+    shape = (300, 300, 20)
+    namespace, closure = {"a": np.full(shape, 1.0)}, cell(2.0)
+    places = [Place("a", namespace), Place("s", closure)]
+    call = Launcher(slow, [Spec(scale(), [OUT, F8, ScalarSpec("float")], places)])
+    out, stop = np.zeros(shape), threading.Event()
+
+    def replace():
+        while not stop.is_set():
+            namespace["a"] = np.full(shape, 1.0)
+
+    other = threading.Thread(target=replace)
+    other.start()
+    try:
+        for _ in range(20):
+            out[:] = 0
+            call(out)
+            assert np.all(out == 2)
+    finally:
+        stop.set()
+        other.join()
+    assert slow.calls == []

@@ -320,6 +320,7 @@ print("done", threads._pool[Pool.STARTED])
 def test_interrupt_is_not_lost():
     """Ctrl-C during a long launch arrives when the launch returns."""
     block = regions.counter(2, turns=10_000_000)
+    regions.run("count", regions.counter(2), 2, 2)
     timer = threading.Timer(0.02, signal.raise_signal, [signal.SIGINT])
     timer.start()
     launches = 0
