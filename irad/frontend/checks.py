@@ -113,7 +113,7 @@ def no_random(statement: Any, static: Any) -> None:
     module = getattr(static, "__module__", None) or ""
     own = getattr(static, "__self__", None)
     known = module in RANDOM_MODULES or module.startswith("numpy.random")
-    if isinstance(static, pytypes.ModuleType) or static is MISSING:
+    if isinstance(static, pytypes.ModuleType) or static is MISSING or helper_function(static) is not None:
         return
     if isinstance(static, RANDOM_SOURCES) or isinstance(own, RANDOM_SOURCES) or (callable(static) and known):
         raise NotDifferentiableError(

@@ -91,7 +91,7 @@ ParamType = ArrayType | ScalarType
 
 def is_array(value: object) -> bool:
     """Whether ``value`` is a NumPy array, or a device array (CuPy and the like)."""
-    return isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__")
+    return isinstance(value, np.ndarray) or hasattr(type(value), "__cuda_array_interface__")
 
 
 def is_scalar(value: object) -> bool:
@@ -109,7 +109,13 @@ def typeof(value: Any) -> ParamType:
     Raises ``IradError`` for whatever a kernel cannot take.
     """
     if is_array(value):
-        dtype = np.dtype(value.dtype)
+        try:
+            dtype = np.dtype(value.dtype)
+        except TypeError:
+            raise IradError(
+                f"a kernel cannot take a {type(value).__name__} of {value.dtype}",
+                remedy="pass a NumPy or CuPy array (numpy.from_dlpack and cupy.from_dlpack copy nothing)",
+            ) from None
         if not dtype.isnative:
             raise IradError(
                 f"arrays of dtype {dtype} (foreign byte order) are not supported",

@@ -314,7 +314,7 @@ def k_unsupported(a, b):
         (k_raise, 3, "cannot raise"),
         (k_assert, 2, "cannot raise"),
         (k_raise_in_helper, None, "cannot raise"),
-        (k_try, 3, "try and except"),
+        (k_try, None, "try and except"),
         (k_object_mode, 2, "object mode"),
         (k_returns, 3, "k_returns returns a value"),
         (k_returns_sometimes, 4, "returns a value"),

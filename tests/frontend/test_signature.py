@@ -53,6 +53,17 @@ def test_what_a_kernel_cannot_take(value, says):
         typeof(value)
 
 
+def test_device_arrays_of_other_libraries():
+    class Tensor:
+        __cuda_array_interface__ = property(lambda self: 1 / 0)
+        dtype, ndim = "torch.float32", 1
+
+    with pytest.raises(IradError, match=r"a Tensor of torch.float32\n  Instead: .*from_dlpack"):
+        typeof(Tensor())
+    Tensor.dtype = np.dtype("float32")
+    assert typeof(Tensor()) == ArrayType("float32", 1)
+
+
 def test_words_of_a_parameter():
     assert ParamInfo("T", ArrayType("float32", 2)).words == (
         ("ptr", "T.data"),
