@@ -1,0 +1,1 @@
+"""LLVM text to machine code for this CPU: optimise, emit, keep, load."""

@@ -1,7 +1,7 @@
 """LLVM text to machine code in this process: optimise, emit an object, load it.
 
-The three steps are apart so that objects can come from a cache: :func:`emit` makes bytes that hold no address,
-:func:`load` links them into the one JIT of the process, :func:`compile_text` does both. Loaded code is never
+:func:`emit` makes bytes that hold no address and can be kept on disk (``cache.py``), :func:`load` links them into the
+one JIT of the process, :func:`compile_text` does it all. Loaded code is never
 unloaded: worker threads may stand in it.
 """
 
@@ -12,12 +12,12 @@ import hashlib
 import itertools
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import llvmlite.binding as llvm
 
-from irad.codegen import target
+from irad.codegen import cache, target
+from irad.codegen.object import ObjectCode
 from irad.codegen.symbols import runtime
 from irad.config import CONFIG
 from irad.errors import IradError
@@ -26,15 +26,6 @@ _lock = threading.RLock()
 _counter = itertools.count()
 _jit: llvm.LLJIT | None = None
 _RUNTIME = "irad.runtime"
-
-
-@dataclass(frozen=True)
-class ObjectCode:
-    """Machine code that is not loaded yet: bytes of an object file, what it defines, what it calls."""
-
-    data: bytes
-    defines: tuple[str, ...]
-    imports: tuple[str, ...]
 
 
 class Code:
@@ -83,24 +74,34 @@ class Code:
         return str(machine.emit_assembly(module))
 
 
-def compile_text(text: str, symbols: Mapping[str, int] | None = None, *, optimise: bool = True) -> Code:
+def compile_text(
+    text: str, symbols: Mapping[str, int] | None = None, *, optimise: bool = True, keep: bool = True
+) -> Code:
     """Compile the LLVM module ``text`` for this CPU and load it.
 
     ``symbols``: addresses of functions that the module declares, beside the C math library, the memory routines and
     the part of Python's C API in ``symbols.py``. A declared function found in neither raises ``IradError`` with its
-    name; text that LLVM rejects raises ``IradError`` with LLVM's message.
+    name; text that LLVM rejects raises ``IradError`` with LLVM's message. ``keep``: take the object from the cache
+    folder (``IRAD_CACHE_DIR``) if it is there, and leave it there if not.
 
     >>> code = compile_text("define i64 @twice(i64 %x) { %y = add i64 %x, %x  ret i64 %y }")
     >>> import ctypes
     >>> ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("twice"))(21)
     42
     """
-    return load(emit(text, optimise=optimise), symbols, text=text, optimised=optimise)
+    _dump(text)
+    folder = CONFIG.cache_dir if keep else None
+    name = cache.key(text, optimise) if folder else ""
+    obj = cache.get(folder, name) if folder else None
+    if obj is None:
+        obj = emit(text, optimise=optimise)
+        if folder:
+            cache.put(folder, name, obj)
+    return load(obj, symbols, text=text, optimised=optimise)
 
 
 def emit(text: str, *, optimise: bool = True) -> ObjectCode:
     """Optimise ``text`` for this CPU and make an object of it."""
-    _dump(text)
     module = _parse(text)
     machine = target.machine()
     if optimise:
