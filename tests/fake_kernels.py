@@ -7,75 +7,60 @@ hand-written ``push`` and ``pull``. Values that the adjoint has not asked for ar
 
 import numpy as np
 
-from irad.errors import IradError, ShadowError
-from irad.tape import record
+from irad import recording
+from irad.errors import ShadowError
 
 STEP = 1e-30
 
 
-class Capture:
-    def __init__(self, get):
-        self.get = get
-
-
 class Param:
-    def __init__(self, name, written, capture=None):
-        self.name, self.written, self.capture = name, written, capture
+    capture = None
+
+    def __init__(self, name, written, read):
+        self.name, self.written, self.read = name, written, read
 
 
 class FakeBound:
-    def __init__(self, run, names, args):
+    def __init__(self, run, names, args, tangents=None):
         self.run, self.names, self.args = run, names, list(args)
+        self.tangents = dict(tangents or {})
 
     def __call__(self):
-        self.run(dict(zip(self.names, self.args, strict=False)))
+        self.run(dict(zip(self.names, self.args, strict=True)), self.tangents)
 
-
-class SettableBound(FakeBound):
     def set(self, name, value):
-        self.args[self.names.index(name)] = value
+        if name.endswith(".tangent"):
+            self.tangents[name.removesuffix(".tangent")] = value
+        else:
+            self.args[self.names.index(name)] = value
 
 
 class FakeKernel:
-    """``needs``: arrays whose values (before the launch) the adjoint reads; ``captures``: name -> getter."""
+    """``needs``: arrays whose values before the launch ``compute`` depends on in a way that its adjoint reads them.
 
-    def __init__(
-        self, name, names, written, compute, needs=(), captures=None, push=None, pull=None, settable=True, keep=True
-    ):
+    ``accumulates``: written arrays that ``compute`` reads; ``keep``: whether the adjoint can leave a seed as it is.
+    """
+
+    def __init__(self, name, names, written, compute, needs=(), accumulates=(), push=None, pull=None, keep=True):
         self.__name__, self.names, self.written = name, tuple(names), frozenset(written)
-        self.compute, self.needs, self.captures = compute, frozenset(needs), dict(captures or {})
-        self._push, self._pull = push, pull
-        self.bound_type = SettableBound if settable else FakeBound
-        self.keep = keep  # whether keep_seed is accepted
+        self.compute, self.needs, self.accumulates = compute, frozenset(needs), frozenset(accumulates)
+        self._push, self._pull, self.keep = push, pull, keep
         self.binds = self.runs = self.vjps = self.jvps = 0
         self.kept, self.assigned = [], []
 
     def __call__(self, *args, **kwargs):
-        recorder = record.active()
+        recorder = recording.active()
         if recorder is not None:
             recorder.launch(self, args, kwargs)
         else:
-            self.bind(*args, **kwargs)()
+            self.bind(*self.positional(args, kwargs))()
 
-    def __signature__(self):
-        raise TypeError
-
-    @property
-    def pyfunc(self):
-        """A function with this signature, as a real kernel has."""
-        space = {}
-        exec(f"def f({', '.join(self.names)}): pass", space)
-        return space["f"]
+    def positional(self, args, kwargs):
+        return (*args, *(kwargs[n] for n in self.names[len(args) :]))
 
     def params(self, args):
         assert len(args) == len(self.names), f"{self.__name__} takes {len(self.names)} arguments"
-        own = [Param(n, n in self.written) for n in self.names]
-        return own + [Param(n, n in self.written, Capture(g)) for n, g in self.captures.items()]
-
-    def _values(self, given):
-        values = dict(given)
-        values.update({n: g() for n, g in self.captures.items()})
-        return values
+        return [Param(n, n in self.written, n not in self.written or n in self.accumulates) for n in self.names]
 
     def _check(self, values):
         for n in self.names:
@@ -85,44 +70,40 @@ class FakeKernel:
 
     def bind(self, *args):
         assert len(args) == len(self.names)
-        self._check(self._values(zip(self.names, args, strict=True)))
+        self._check(dict(zip(self.names, args, strict=True)))
         self.binds += 1
 
-        def run(given):
-            values = self._values(given)
+        def run(values, _):
             self.runs += 1
             for n, (index, new) in self.compute(values).items():
                 values[n][index] = new
 
-        return self.bound_type(run, self.names, args)
+        return FakeBound(run, self.names, args)
 
     def push(self, values, dots):
         """Tangents of the written entries."""
         if self._push is not None:
             return self._push(values, dots)
-        moved = {
-            n: (v + 1j * STEP * dots[n] if n in dots else v)
-            for n, v in values.items()
-        }
+        moved = {n: (v + 1j * STEP * dots[n] if n in dots else v) for n, v in values.items()}
         return {n: (i, np.imag(new) / STEP) for n, (i, new) in self.compute(moved).items()}
 
     def bind_jvp(self, args, tangents, scalar_tangents):
-        self._check(self._values(zip(self.names, args, strict=True)))
+        start = dict(zip(self.names, args, strict=True))
+        self._check(start)
         for n, dot in tangents.items():
-            assert dot.shape == self._values(zip(self.names, args, strict=True))[n].shape
-            assert dot.dtype == self._values(zip(self.names, args, strict=True))[n].dtype
+            assert dot.shape == start[n].shape
+            assert dot.dtype == start[n].dtype
         self.binds += 1
 
-        def run(given):
-            values = self._values(given)
+        def run(values, scalar_dots):
             self.jvps += 1
-            new_dots = self.push(values, {**tangents, **scalar_tangents})
+            new_dots = self.push(values, {**tangents, **scalar_dots})
             for n, (index, new) in self.compute(values).items():
                 values[n][index] = new
                 if n in tangents:
                     tangents[n][index] = new_dots[n][1]
 
-        return self.bound_type(run, self.names, args)
+        return FakeBound(run, self.names, args, scalar_tangents)
 
     def adjoint_needs(self, args, active):
         reads = frozenset(n for n in self.needs if n not in self.written)
@@ -149,9 +130,9 @@ class FakeKernel:
         self.binds += 1
         self.kept.append(tuple(keep_seed))
         self.assigned.append(tuple(assign))
-        start = self._values(zip(self.names, args, strict=True))
+        start = dict(zip(self.names, args, strict=True))
         if keep_seed and not self.keep:
-            raise IradError("the seed is needed")
+            raise ShadowError("the seed is needed")
         for n, shadow in shadows.items():
             if shadow.shape != start[n].shape or shadow.dtype != start[n].dtype:
                 raise ShadowError(f"shadow of {n}")
@@ -161,9 +142,9 @@ class FakeKernel:
         assert all(n not in self.written for n in assign)
         assert all(n in self.written for n in keep_seed)
 
-        def run(given):
+        def run(given, _):
             self.vjps += 1
-            values = self._values(given)
+            values = dict(given)
             for n, v in values.items():
                 if not isinstance(v, np.ndarray):
                     continue
@@ -187,7 +168,7 @@ class FakeKernel:
             for n, cell in scalar_cotangents.items():
                 cell[0] += float(bars[n])
 
-        return self.bound_type(run, self.names, args)
+        return FakeBound(run, self.names, args)
 
 
 def _neighbours(a, axis):
@@ -222,7 +203,7 @@ def laplace_transposed(seed, shape, dx):
     return out
 
 
-def heat_kernel(settable=True):
+def heat_kernel():
     """``dT[inner] = lam * Ci * laplace(T)`` with ``lam`` an array of one entry; hand-written derivatives."""
 
     def compute(v):
@@ -254,6 +235,29 @@ def heat_kernel(settable=True):
         }
 
     return FakeKernel(
-        "heat", ("dT", "T", "Ci", "lam", "dx"), ("dT",), compute, ("T", "Ci", "lam"), push=push, pull=pull,
-        settable=settable,
+        "heat", ("dT", "T", "Ci", "lam", "dx"), ("dT",), compute, ("T", "Ci", "lam"), push=push, pull=pull
     )  # fmt: skip
+
+
+def whole_state_kernel(f, needs=("u", "p", "t")):
+    """A kernel ``(du, u, p, t)`` around a NumPy right-hand side; derivatives by complex steps."""
+
+    def compute(v):
+        kind = complex if any(np.iscomplexobj(v[n]) for n in ("u", "p", "t")) else v["u"].dtype
+        out = np.zeros(v["u"].shape, kind)
+        f(out, v["u"], v["p"], v["t"])
+        return {"du": (Ellipsis, out)}
+
+    return FakeKernel("whole", ("du", "u", "p", "t"), ("du",), compute, tuple(needs))
+
+
+def recorded(f):
+    """The same right-hand side as one launch of a fake kernel, so that it can be differentiated."""
+    kernel = whole_state_kernel(f)
+    nothing = np.zeros(1)
+
+    def g(du, u, p, t):
+        kernel(du, u, nothing if p is None else p, t)
+
+    g.kernel = kernel
+    return g

@@ -17,7 +17,6 @@ from irad.ode.integrate import replay
 from irad.ode.retcode import Retcode
 from irad.ode.sensitivity import DiscreteAdjoint, choose
 from irad.ode.solution import Sample, Solution, Trail
-from irad.ode.vectors import Vector
 from irad.tape.function import Gradients
 
 Array = npt.NDArray[Any]
@@ -36,7 +35,8 @@ def adjoint(
         An array of the state's shape is dL/du at the end of the solve. A list (or an array with one more axis) has one
         entry for every saved time, ``sol.t``; None entries are zero.
     sensealg : optional
-        ``DiscreteAdjoint()`` (the default, or what the solve was given), ``InterpolatingAdjoint()``, ``GaussAdjoint()``.
+        ``DiscreteAdjoint()`` (the default, or what the solve was given), ``InterpolatingAdjoint()``,
+        ``GaussAdjoint()``.
     wrt : names or arrays
         Any of ``"u0"``, ``"p"``, names of arrays that the right-hand side or a kernel captures, or such arrays.
 
@@ -65,7 +65,7 @@ def adjoint(
         else:
             assert array is not None
             values.append(next(captured).astype(array.dtype, copy=False))
-    return namedtuple("Gradients", fields)(*values)  # type: ignore[misc]  # noqa: PYI024
+    return namedtuple("Gradients", fields)(*values)  # type: ignore[misc]
 
 
 Target = tuple[str, Array | None]
@@ -153,7 +153,7 @@ def pull(
     rhs.release()
     if not np.isfinite(result).all():
         warnings.warn("the gradient is not finite", RuntimeWarning, stacklevel=3)
-    return result.copy().reshape(rhs.shape, order=rhs.order), gradients  # type: ignore[call-overload]
+    return rhs.shaped(result.copy()), gradients
 
 
 def _trail(sol: Solution, slopes: bool) -> Trail:
@@ -167,8 +167,6 @@ def parameters(sol: Solution, gradients: Gradients) -> Any:
     """The cotangent of p in the user's structure."""
     parts: list[Any] = []
     known = sol._rhs.parameters
-    for total, array, scalar in zip(gradients.p, known.arrays, known.scalar, strict=True):
-        order = "C" if array.flags.c_contiguous else "F"
-        shaped = total.astype(array.dtype).reshape(array.shape, order=order)  # type: ignore[call-overload]
-        parts.append(float(total[0]) if scalar else shaped)
+    for i, (total, array) in enumerate(zip(gradients.p, known.arrays, strict=True)):
+        parts.append(float(total[0]) if known.scalar[i] else known.shaped(i, total.astype(array.dtype)))
     return known.structure(parts, static=False)

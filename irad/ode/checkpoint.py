@@ -18,8 +18,8 @@ Action = tuple[str, int, int]
 def schedule(steps: int, slots: int) -> Iterator[Action]:
     """Actions that reverse steps ``steps - 1 .. 0`` with at most ``slots`` states, one of which is at step 0.
 
-    ``(ADVANCE, n, m)``: run from the state at n to m, keep the state at m; ``(REVERSE, n, m)``: run from the state at m to
-    n and reverse step n; ``(FREE, n, 0)``: the state at n is no longer needed.
+    ``(ADVANCE, n, m)``: run from the state at n to m, keep the state at m; ``(REVERSE, n, m)``: run from the state at m
+    to n and reverse step n; ``(FREE, n, 0)``: the state at n is no longer needed.
 
     >>> list(schedule(3, 2))
     [('advance', 0, 2), ('reverse', 2, 2), ('free', 2, 0), ('reverse', 1, 0), ('reverse', 0, 0)]

@@ -36,7 +36,9 @@ def continuous(
     """dL/du0; the integrals for parameters and captured arrays are left in ``gradients``."""
     quadrature = isinstance(method, InterpolatingAdjoint) and gradients.size > 0
     rates = _AdjointRates(rhs, grid, trail, gradients, quadrature)
-    rtol, atol = (given if own is None else own for own, given in zip((method.rtol, method.atol), tolerances, strict=True))
+    rtol, atol = (
+        given if own is None else own for own, given in zip((method.rtol, method.atol), tolerances, strict=True)
+    )
     watcher = _Watcher(rates, cotangents, method.nodes if isinstance(method, GaussAdjoint) and gradients.size else 0)
     z = rates.vector()
     if len(grid):
@@ -65,9 +67,7 @@ class _AdjointRates:
     autonomous = False
     every = 1
 
-    def __init__(
-        self, rhs: RightHandSide, grid: Grid, trail: Trail, gradients: Gradients, quadrature: bool
-    ) -> None:
+    def __init__(self, rhs: RightHandSide, grid: Grid, trail: Trail, gradients: Gradients, quadrature: bool) -> None:
         self.rhs, self.grid, self._trail, self._gradients = rhs, grid, trail, gradients
         self._extra = gradients.size if quadrature else 0
         self._none = Gradients(rhs.parameters, False, [])
@@ -110,7 +110,7 @@ class _AdjointRates:
             self._gradients.take(self.tail(dz))
 
     def at(self, t: float, u: Vector, f: Vector, h: float, doubt: bool) -> float:
-        """The largest radius used by forward steps that a step of size h from t (backward) meets, and their neighbours."""
+        """The largest radius of the forward steps that a backward step from t meets, and of their neighbours."""
         grid = self.grid
         n, _ = grid.locate(t)
         other = min(max(t - self._way * 2.0 * abs(h), min(grid.t[0], grid.t[-1])), max(grid.t[0], grid.t[-1]))

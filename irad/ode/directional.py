@@ -35,7 +35,7 @@ def solution_tangents(sol: Solution, given: Mapping[str, Any]) -> list[Array]:
             address = int(array.__array_interface__["data"][0])
             captured.append((address, array, _shaped(name, value, array.shape)))
     found = tangents(rhs, sol.grid, sol._samples, u0_dot, Tangents(p_dot, captured))
-    return [x.reshape(rhs.shape, order=rhs.order).copy() for x in found]  # type: ignore[call-overload]
+    return [rhs.shaped(x).copy() for x in found]
 
 
 def _shaped(name: str, value: Any, shape: tuple[int, ...]) -> Array:

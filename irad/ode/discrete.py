@@ -45,9 +45,7 @@ def discrete(
 class _Sweep:
     """The reverse pass: ``step(n, ...)`` for n = N-1 .. 0."""
 
-    def __init__(
-        self, rhs: RightHandSide, grid: Grid, cotangents: Sequence[Cotangent], gradients: Gradients
-    ) -> None:
+    def __init__(self, rhs: RightHandSide, grid: Grid, cotangents: Sequence[Cotangent], gradients: Gradients) -> None:
         self._rhs, self._grid, self._gradients = rhs, grid, gradients
         self._by_step: dict[int, list[tuple[float, Vector]]] = {}
         for n, theta, w in cotangents:
@@ -165,4 +163,3 @@ def _checkpointed(rhs: RightHandSide, grid: Grid, sweep: _Sweep, slots: int) -> 
             sweep.step(n, current, end if needs_end else None)
         else:
             spares.append(store.pop(n))
-

@@ -15,11 +15,10 @@ from typing import Protocol
 from irad.ode import vectors as vec
 from irad.ode.grid import Grid, GridBuilder
 from irad.ode.retcode import Retcode
-from irad.ode.rhs import RightHandSide
-from irad.ode.rock2 import step
+from irad.ode.rock2 import Rate, step
 from irad.ode.rock2_table import coefficients, stable_length, stages_for
 from irad.ode.spectral_radius import Radius
-from irad.ode.stepsize import MANY_REJECTIONS, Controller, first_step, smallest_step
+from irad.ode.stepsize import FIRST_GROWTH, MANY_REJECTIONS, Controller, first_step, smallest_step
 from irad.ode.vectors import Tolerance, Vector
 
 STRETCH = 1.01  # a step that would end this close before a stop is stretched to it
@@ -82,9 +81,7 @@ class Run:
     stage_sum: int = field(default=0)
 
 
-def adaptive(
-    rhs: EvaluatesRates, u: Vector, t0: float, options: Options, radius: Radius, observer: Observer
-) -> Run:
+def adaptive(rhs: EvaluatesRates, u: Vector, t0: float, options: Options, radius: Radius, observer: Observer) -> Run:
     """Integrate from ``u`` at ``t0`` (``u`` is overwritten) through the stops with error control."""
     rate = rhs.rate
     a, b, f, k, last = (rhs.vector() for _ in range(5))
@@ -101,10 +98,13 @@ def adaptive(
     remaining = list(reversed(options.stops))
     rho = radius.at(t, u, f, abs(t1 - t), False)
     run.largest_radius = rho
-    age = 0
+    age, error = 0, 0.0
     control = Controller()
     limit = stable_length(options.max_stages)
-    h = _first(rate, t, u, f, rho, abs(t1 - t), way, options, (a, b, k, last))
+    if options.dt is None:
+        h = _first(rate, t, u, f, rho, abs(t1 - t), way, options, (a, b, k, last))
+    else:
+        h = way * min(abs(options.dt), abs(t1 - t))
     while True:
         while remaining and way * (remaining[-1] - t) <= 0.0:
             remaining.pop()
@@ -126,7 +126,7 @@ def adaptive(
         if hits:
             h = stop - t
         elif abs(h) < max(options.dtmin, smallest_step(t, t1)):
-            run.retcode = Retcode.DTMIN if control.row < MANY_REJECTIONS else Retcode.UNSTABLE
+            run.retcode = Retcode.DTMIN if math.isfinite(error) else Retcode.UNSTABLE
             break
         t_new = stop if hits else t + h
         stages = max(stages, min(stages_for(abs(h) * rho, options.min_stages), options.max_stages))
@@ -134,26 +134,28 @@ def adaptive(
         error = vec.error_norm(k, u, new, options.rtol, options.atol, free, last)
         run.most_stages = max(run.most_stages, stages)
         run.stage_sum += stages
+        jump = hits and len(remaining) > 1 and not rhs.autonomous
+        final = hits and len(remaining) == 1
+        slope: Vector | None = k
+        if error < 1.0:
+            if not (jump or final):
+                rate(new, k, t_new)
+            elif observer.wants_slope(t, t_new):
+                rate(new, k, math.nextafter(t_new, t) if jump else t_new)
+            else:
+                slope = None
+            if slope is not None and not vec.finite(slope):
+                error = math.nan  # the rate is infinite there: stay before that point
         if not error < 1.0:
             run.rejected += 1
             h = control.reject(error, h)
-            if control.row >= 2 * MANY_REJECTIONS:
+            if control.row >= MANY_REJECTIONS and not math.isfinite(error):
                 run.retcode = Retcode.UNSTABLE
                 break
             if age > 0:
                 rho, age = radius.at(t, u, f, abs(h), True), 0
                 run.largest_radius = max(run.largest_radius, rho)
             continue
-        jump = hits and len(remaining) > 1 and not rhs.autonomous
-        final = hits and len(remaining) == 1
-        slope: Vector | None = k
-        if jump or final:
-            if observer.wants_slope(t, t_new):
-                rate(new, k, math.nextafter(t_new, t) if jump else t_new)
-            else:
-                slope = None
-        else:
-            rate(new, k, t_new)
         observer.step(t, h, t_new, u, f, new, slope)
         grid.add(t_new, h, stages, rho, jump)
         run.accepted += 1
@@ -167,24 +169,25 @@ def adaptive(
             rate(u, f, math.nextafter(t, t1))
             control.forget()
         if not final and (age >= radius.every or jump):
-            rho, age = radius.at(t, u, f, abs(h), False), 0
+            rho, age = radius.at(t, u, f, abs(h), jump), 0
             run.largest_radius = max(run.largest_radius, rho)
+        if jump:  # the last error says nothing about what comes: a trial does
+            trial = _first(rate, t, u, f, rho, abs(t1 - t), way, options, (a, b, k, last))
+            h = way * min(abs(h), FIRST_GROWTH * abs(trial))
     run.u, run.t, run.grid = u, t, grid.finish()
     return run
 
 
 def _first(
-    rate: object, t: float, u: Vector, f: Vector, rho: float, span: float, way: float, options: Options,
+    rate: Rate, t: float, u: Vector, f: Vector, rho: float, span: float, way: float, options: Options,
     work: tuple[Vector, Vector, Vector, Vector],
 ) -> float:  # fmt: skip
-    """The size of the first step: the user's, or from one trial evaluation."""
-    if options.dt is not None:
-        return way * min(abs(options.dt), span)
+    """The size of the first step, from one trial evaluation."""
     longest = min(span, options.dtmax)
     h0 = min(longest, 1.0 / rho) if rho > 0.0 else longest
     a, b, k, last = work
     vec.add_scaled(a, u, way * h0, f)
-    rate(a, k, t + way * h0)  # type: ignore[operator]
+    rate(a, k, t + way * h0)
     vec.difference(k, k, f)
     error = h0 * vec.error_norm(k, u, u, options.rtol, options.atol, b, last)
     return way * first_step(h0, error, longest)

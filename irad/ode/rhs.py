@@ -1,7 +1,7 @@
 """The right-hand side as the integrators see it: rates, tangents and reverse products on flat vectors, counted.
 
-``f(du, u, p, t)`` is recorded where that is possible (``irad.tape``). Where it is not (plain NumPy code on ``u``), it is
-called as it is; such a problem can be solved but not differentiated, and the reason is kept for whoever asks.
+``f(du, u, p, t)`` is recorded where that is possible (``irad.tape``). Where it is not (plain NumPy code on ``u``), it
+is called as it is; such a problem can be solved but not differentiated, and the reason is kept for whoever asks.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ class RightHandSide:
     def __init__(self, f: Callable[..., Any], u0: Array, p: Any, t: float, copy: bool = True) -> None:
         self.f = f
         self.u0 = packed(u0)
-        self.order = "C" if self.u0.flags.c_contiguous else "F"
+        self.order: Literal["C", "F"] = "C" if self.u0.flags.c_contiguous else "F"
         self.shape, self.dtype, self.size = self.u0.shape, self.u0.dtype, self.u0.size
         self.parameters = Parameters(p)
         self.p = self.parameters.restore()
@@ -77,14 +77,18 @@ class RightHandSide:
 
     def state(self, u: Vector) -> Array:
         """The vector in the state's shape (a view, read-only)."""
-        view = u.reshape(self.shape, order=self.order)  # type: ignore[call-overload]
+        view = self.shaped(u)
         view.flags.writeable = False
-        return view  # type: ignore[no-any-return]
+        return view
+
+    def shaped(self, u: Vector) -> Array:
+        """The vector in the state's shape (a view)."""
+        return u.reshape(self.shape, order=self.order)
 
     def flat(self, array: npt.ArrayLike) -> Vector:
         """A state-shaped array as a new vector."""
         out = self.vector()
-        out.reshape(self.shape, order=self.order)[...] = array  # type: ignore[call-overload]
+        self.shaped(out)[...] = array
         return out
 
     def start(self) -> Vector:
@@ -98,7 +102,7 @@ class RightHandSide:
             self.recorded.rate(u, du, t)
             return
         vec.fill(du, 0.0)
-        result = self.f(du.reshape(self.shape, order=self.order), self.state(u), self.p, t)  # type: ignore[call-overload]
+        result = self.f(self.shaped(du), self.state(u), self.p, t)
         if result is not None:
             raise IradError(
                 "the right-hand side f(du, u, p, t) returns a value, which would be lost",
@@ -147,7 +151,6 @@ class RightHandSide:
         self._junk = None
         if self.recorded is not None:
             self.recorded.release()
-
 
 
 def _digest(array: Array) -> bytes:

@@ -8,7 +8,8 @@ With m = s - 2 (``rock2_table.py``), ``g_0 = u_n`` and ``c_j`` the stage times,
     e       = h phi (k_{m+1} - k_m),          k_{m+1} = f(t_n + c_{m+1} h, g_{m+1})
     u_{n+1} = g_{m+1} + h sigma k_{m+1} + e
 
-``e`` is the error estimate. Written with the difference ``g_{j-1} - g_{j-2}``, a state with f = 0 stays bitwise constant.
+``e`` is the error estimate. Written with the difference ``g_{j-1} - g_{j-2}``, a state with f = 0 stays bitwise
+constant.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ Rate = Callable[[Vector, Vector, float], None]
 
 @dataclass(frozen=True)
 class ROCK2:
-    """Stabilised explicit Runge-Kutta method of order 2 for parabolic problems (eigenvalues near the negative real axis).
+    """Stabilised explicit Runge-Kutta method of order 2, for parabolic problems (eigenvalues near the negative axis).
 
-    A step with s stages is stable for real ``|h| rho`` up to ``0.81 s**2 - 1.2``, where ``rho`` is the spectral radius of
-    the Jacobian; the stage count is chosen at every step.
+    A step with s stages is stable for real ``|h| rho`` up to ``0.81 s**2 - 1.2``, where ``rho`` is the spectral radius
+    of the Jacobian; the stage count is chosen at every step.
 
     Parameters
     ----------
@@ -70,7 +71,16 @@ class ROCK2:
 
 
 def step(
-    rate: Rate, t: float, h: float, co: Coefficients, u: Vector, f: Vector, a: Vector, b: Vector, k: Vector, last: Vector
+    rate: Rate,
+    t: float,
+    h: float,
+    co: Coefficients,
+    u: Vector,
+    f: Vector,
+    a: Vector,
+    b: Vector,
+    k: Vector,
+    last: Vector,
 ) -> tuple[Vector, Vector]:
     """One step from ``u`` with ``f = f(t, u)``; both are kept.
 
@@ -119,9 +129,9 @@ def reverse(
         b_m = h sigma G_{m+1} - h phi lam,         G_m = G_{m+1} + J_m^T b_m
         b_j = h mu_{j+1} G_{j+1},                  G_j = (1 + kappa_{j+1}) G_{j+1} - kappa_{j+2} G_{j+2} + J_j^T b_j
 
-    for j = m-1 .. 0, kappa_1 = kappa_{m+1} = 0. ``pull(j, b, w, t_j)`` sets ``w = J_j^T b`` and adds parameter cotangents
-    elsewhere; ``b`` may be lost in it. ``slope_bar`` is an extra cotangent of k_0 (dense output), ``first`` the time of
-    stage 0. ``lam``, ``b``, ``w`` and ``spare`` are overwritten; returns the one among them that holds the result.
+    for j = m-1 .. 0, kappa_1 = kappa_{m+1} = 0. ``pull(j, b, w, t_j)`` sets ``w = J_j^T b`` and adds parameters'
+    cotangents elsewhere; ``b`` may be lost in it. ``slope_bar`` is an extra cotangent of k_0 (dense output), ``first``
+    the time of stage 0. ``lam``, ``b``, ``w`` and ``spare`` are overwritten; returns the one that holds the result.
     """
     m = co.degree
     new, old = spare

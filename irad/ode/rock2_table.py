@@ -87,7 +87,7 @@ def stages_for(reach: float, lowest: int = MIN_STAGES) -> int:
     return max(MIN_STAGES, lowest, stages)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def coefficients(stages: int) -> Coefficients:
     """The method with ``stages`` stages, 3 to 200.
 

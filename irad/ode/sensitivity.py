@@ -29,8 +29,8 @@ class InterpolatingAdjoint:
     """The adjoint differential equation, solved backward with steps of its own; u comes from dense output.
 
     Parameters' cotangents are integrated beside it as further states. The gradient is accurate to the tolerances
-    (``rtol``, ``atol``: those of the solve unless given), not the exact derivative of the computed solution. Memory: state
-    and rate of every step.
+    (``rtol``, ``atol``: those of the solve unless given), not the exact derivative of the computed solution. Memory:
+    state and rate of every step.
     """
 
     rtol: float | None = None
@@ -39,7 +39,7 @@ class InterpolatingAdjoint:
 
 @dataclass(frozen=True)
 class GaussAdjoint:
-    """As :class:`InterpolatingAdjoint`, with the parameters' integrals by ``nodes`` Gauss points on every backward step.
+    """As :class:`InterpolatingAdjoint`, but parameters' integrals are sums over Gauss points of every backward step.
 
     Cheaper for parameters as large as the state. The integrals are not under error control.
     """

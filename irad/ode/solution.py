@@ -148,7 +148,7 @@ class Solution:
             self._rhs.check()
             picker = Picker(samples, self.grid, out)
             replay(self._rhs, self._rhs.start(), picker.shortened(), picker)
-        return [x.reshape(self._rhs.shape, order=self._rhs.order) for x in out]
+        return [self._rhs.shaped(x) for x in out]
 
     def __repr__(self) -> str:
         return (

@@ -99,6 +99,7 @@ def solve(
     t0, t1 = plain.tspan
     if grid is not None:
         _check_grid(grid, t0, t1)
+    assert isinstance(plain.u0, np.ndarray)
     rhs = RightHandSide(plain.f, plain.u0, plain.p, t0, copy)
     if values is not None:
         rhs.recording()  # a loss will be differentiated: refuse now, not after the solve
@@ -116,7 +117,14 @@ def solve(
         else:
             radius = make(rhs, alg.spectral_radius, abs(t1 - t0))
             options = Options(
-                *tolerances, alg.min_stages, alg.most_stages(rhs.dtype), _stops(tstops, t0, t1), dt, dtmin, dtmax, maxiters
+                *tolerances,
+                alg.min_stages,
+                alg.most_stages(rhs.dtype),
+                _stops(tstops, t0, t1),
+                dt,
+                dtmin,
+                dtmax,
+                maxiters,
             )
             run = adaptive(rhs, u, t0, options, radius, saver)
     saver.end(run)
@@ -126,8 +134,8 @@ def solve(
     if not run.retcode.good:
         warnings.warn(f"solve stopped at t = {run.t}: {run.retcode.value}", RuntimeWarning, stacklevel=2)
     sol = Solution(
-        prob, alg, rhs, np.array(saver.times), saver.states, saver.samples, run.grid, run.retcode, stats, trail, sensealg,
-        tolerances,
+        prob, alg, rhs, np.array(saver.times), saver.states, saver.samples, run.grid, run.retcode, stats, trail,
+        sensealg, tolerances,
     )  # fmt: skip
     return sol if values is None else traced_solution(sol, values)
 
@@ -136,7 +144,14 @@ class Saver:
     """The observer of a solve: saves states where the user wants them, feeds the trail and the bar."""
 
     def __init__(
-        self, rhs: RightHandSide, t0: float, t1: float, saveat: Any, every: bool, trail: Trail | None, progress: Progress
+        self,
+        rhs: RightHandSide,
+        t0: float,
+        t1: float,
+        saveat: Any,
+        every: bool,
+        trail: Trail | None,
+        progress: Progress,
     ) -> None:
         self._rhs, self._trail, self.progress = rhs, trail, progress
         self._t0, self._way, self._every = t0, (1.0 if t1 >= t0 else -1.0), every
@@ -159,7 +174,7 @@ class Saver:
 
     def _save(self, t: float, u: Vector, sample: Sample) -> None:
         self.times.append(t)
-        self.states.append(u.copy().reshape(self._rhs.shape, order=self._rhs.order))  # type: ignore[call-overload]
+        self.states.append(self._rhs.shaped(u.copy()))
         self.samples.append(sample)
 
     def _before(self, t: float, t_new: float) -> bool:

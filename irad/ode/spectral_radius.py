@@ -10,7 +10,6 @@ of the noise; after a rejected step the estimate is doubted and starts afresh.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,8 +31,8 @@ _SEED = 987654321
 class Radius(Protocol):
     """``every``: accepted steps between two calls; ``at`` returns a bound at a point for a step to be taken there."""
 
-    every: float
-
+    @property
+    def every(self) -> float: ...
     def at(self, t: float, u: Vector, f: Vector, h: float, doubt: bool) -> float: ...
 
 
@@ -60,7 +59,7 @@ def checked(rho: float, t: float, source: str) -> float:
 
 
 class PowerMethod:
-    """Estimates by power iteration, times 1.2. Counters: ``estimates``, ``iterations``, ``failures`` (no convergence)."""
+    """Estimates by power iteration, times 1.2. Counts ``estimates``, ``iterations`` and ``failures`` to converge."""
 
     every = EVERY
 
@@ -158,6 +157,3 @@ class PowerMethod:
 def make(rhs: RightHandSide, bound: Any, longest: float) -> Radius:
     """The radius of ``ROCK2(spectral_radius=bound)``."""
     return PowerMethod(rhs, longest) if bound is None else Given(rhs, bound)
-
-
-Callback = Callable[[Any, Any, float], float]

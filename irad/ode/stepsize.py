@@ -55,7 +55,7 @@ class Controller:
 
 
 def first_step(h0: float, error: float, longest: float) -> float:
-    """The first step from a trial ``h0 > 0``: ``error`` is the norm of ``h0 (f(t + h0, u + h0 f) - f)``, about h**2 u''."""
+    """The first step from a trial ``h0 > 0``; ``error`` is the norm of ``h0 (f(t + h0, u + h0 f) - f)``."""
     if not math.isfinite(error):
         return 0.01 * h0
     if 0.1 * h0 >= longest * math.sqrt(error):

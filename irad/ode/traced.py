@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 @dataclass
 class TracedInputs:
-    """The problem without traces, and the traced values: of u0, and of the leaves of p (by number of the active leaf)."""
+    """The problem without traces, and the traced values: of u0, and of leaves of p (with the leaf's number)."""
 
     plain: ODEProblem
     u0: Value | None
@@ -74,9 +74,7 @@ class SolveNode(Node):
         known = self._sol._rhs.parameters
         for leaf, value in self._inputs.p:
             i = known.index.index(leaf)
-            array = known.arrays[i]
-            order = "C" if array.flags.c_contiguous else "F"
-            part = gradients.p[i].reshape(array.shape, order=order)  # type: ignore[call-overload]
+            part = known.shaped(i, gradients.p[i])
             out.append(part if value.ndim else part.reshape(()))
         return out
 
@@ -99,7 +97,7 @@ class SolveNode(Node):
                 flat[i][:] = shaped.ravel(order="K")
         rhs.check()
         found = tangents(rhs, self._sol.grid, self.samples, u0_dot, Tangents(flat))
-        return {s: x.reshape(rhs.shape, order=rhs.order) for s, x in zip(self.samples, found, strict=True)}  # type: ignore[call-overload]
+        return {s: rhs.shaped(x) for s, x in zip(self.samples, found, strict=True)}
 
     def value(self, state: Array, sample: Sample) -> Value:
         """The state at a place of the grid as a traced value."""

@@ -33,7 +33,7 @@ def add_scaled(out: Vector, x: Vector, c: float, k: Vector) -> None:
 
 
 def recur(out: Vector, g: Vector, older: Vector, kappa: float, c: float, k: Vector) -> None:
-    """``out = g + kappa (g - older) + c k``; ``out`` may be ``older``, ``k`` is lost. Exact where k = 0 and g = older."""
+    """``out = g + kappa (g - older) + c k``; ``out`` may be ``older``, ``k`` is lost. Exact for k = 0, g = older."""
     np.subtract(g, older, out=out)
     out *= kappa
     out += g
@@ -42,7 +42,7 @@ def recur(out: Vector, g: Vector, older: Vector, kappa: float, c: float, k: Vect
 
 
 def finish(g: Vector, k: Vector, last: Vector, sigma: float, phi: float) -> None:
-    """The end of a step: ``k = phi (last - k)``, the error estimate, and ``g = g + sigma last + k``; ``last`` is lost."""
+    """The end of a step: ``k = phi (last - k)``, the error, and ``g = g + sigma last + k``; ``last`` is lost."""
     np.subtract(last, k, out=k)
     k *= phi
     last *= sigma
@@ -50,9 +50,7 @@ def finish(g: Vector, k: Vector, last: Vector, sigma: float, phi: float) -> None
     g += k
 
 
-def error_norm(
-    e: Vector, u: Vector, v: Vector, rtol: Tolerance, atol: Tolerance, work: Vector, more: Vector
-) -> float:
+def error_norm(e: Vector, u: Vector, v: Vector, rtol: Tolerance, atol: Tolerance, work: Vector, more: Vector) -> float:
     """Root mean square of ``e / (atol + rtol max(|u|, |v|))``. ``work`` and ``more`` are lost."""
     np.abs(u, out=work)
     if v is not u:
@@ -130,9 +128,7 @@ def hermite_weights(theta: float, h: float) -> tuple[float, float, float, float]
     )
 
 
-def hermite(
-    out: Vector, theta: float, h: float, u0: Vector, f0: Vector, u1: Vector, f1: Vector, work: Vector
-) -> None:
+def hermite(out: Vector, theta: float, h: float, u0: Vector, f0: Vector, u1: Vector, f1: Vector, work: Vector) -> None:
     """Cubic Hermite interpolation inside a step; ``work`` is lost."""
     a, b, c, d = hermite_weights(theta, h)
     np.multiply(u0, a, out=out)

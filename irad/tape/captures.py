@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -91,7 +92,7 @@ def _references(item: Any) -> Iterator[tuple[str, Any]]:
         defaults = item.__defaults__ or ()
         yield from zip(arguments[len(arguments) - len(defaults) :], defaults, strict=True)
     elif callable(item):
-        yield "__call__", getattr(type(item), "__call__", None)
+        yield "call", inspect.getattr_static(item, "__call__", None)
         yield from _attributes(item)
 
 

@@ -107,7 +107,7 @@ class RecordedFunction:
         )(t)
 
     def reverse(self, u: Array, seed: Array, u_bar: Array | None, t: float, gradients: Gradients) -> None:
-        """``u_bar = J^T seed``; cotangents of p and captured arrays are added to ``gradients``. ``seed`` may be lost."""
+        """``u_bar = J^T seed``; cotangents of p and captured arrays go to ``gradients``. ``seed`` may be lost."""
         self._reverse(u, seed, u_bar, t, gradients)(t)
 
     def reverse_reads_state(self, u: Array, seed: Array, u_bar: Array | None, t: float, gradients: Gradients) -> bool:

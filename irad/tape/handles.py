@@ -91,7 +91,7 @@ class ArrayHandle:
             return self._derived(result, text)
         if self.leaf is None:
             self._refuse("one entry of it is taken as a number", "pass a view of length 1 (u[3:4]) to the kernel")
-        whole = self._proto[(*(k if k is None or k is Ellipsis else _slice(k) for k in parts),)]
+        whole = self._proto[tuple(k if k is None or k is Ellipsis else _slice(k) for k in parts)]
         offset = whole.__array_interface__["data"][0] - self.origin
         return TracedScalar.of_leaf(("p", self.leaf, offset // self.itemsize), text)
 
@@ -141,7 +141,21 @@ def _operator(name: str) -> Any:
     return method
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+):
     for _prefix in ("", "r", "i"):
         setattr(ArrayHandle, f"__{_prefix}{_name}__", _operator(_name))
 for _name in ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "eq", "ne", "float", "int", "index", "complex"):

@@ -1,44 +1,39 @@
 """The only place that looks at a kernel object: what the tape needs to know of one launch, and how it is bound.
 
-A kernel has ``bind``, ``bind_vjp``, ``bind_jvp``, ``params`` and ``adjoint_needs`` (``irad/kernel.py``). Nothing here
-depends on how it does its work, so any object with these methods can be recorded.
+A kernel has ``positional``, ``params``, ``adjoint_needs``, ``bind``, ``bind_vjp`` and ``bind_jvp``
+(``irad/kernel.py``); any object with these methods can be recorded. Two things need a true
+:class:`~irad.kernel.Kernel`: other memory in place of arrays that the kernel captures, and a run of some of its stages
+only.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+from irad.errors import IradError
+
+Array = npt.NDArray[Any]
+Saves = tuple[tuple[int, str, str], ...]
+"""(stage, array, alias): copies of arrays as they are before a stage."""
 
 
 @dataclass(frozen=True)
 class Described:
-    """Parameter names in order of the arguments, the arrays it captures itself, and which of all these it writes."""
+    """Parameter names in order of the arguments, arrays the kernel captures, and which parameters it writes, reads."""
 
     names: tuple[str, ...]
-    hidden: Mapping[str, np.ndarray[Any, Any]]
+    hidden: Mapping[str, Array]
     written: frozenset[str]
-
-
-def positional(kernel: Any, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The arguments in order of the kernel's parameters, defaults filled in."""
-    function = getattr(kernel, "pyfunc", None) or getattr(kernel, "__wrapped__", None) or kernel
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        if options:
-            raise
-        return tuple(args)
-    bound = signature.bind(*args, **options)
-    bound.apply_defaults()
-    return bound.args
+    read: frozenset[str]
 
 
 def describe(kernel: Any, samples: Sequence[Any]) -> Described:
-    """Names and written arrays of a launch with arguments of these types."""
+    """Names, captured, written and read arrays of a launch with arguments of these types."""
     infos = kernel.params(tuple(samples))
     hidden = {}
     for info in infos:
@@ -46,15 +41,69 @@ def describe(kernel: Any, samples: Sequence[Any]) -> Described:
             value = info.capture.get()
             if isinstance(value, np.ndarray):
                 hidden[info.name] = value
-    names = tuple(info.name for info in infos if info.capture is None)
-    return Described(names, hidden, frozenset(info.name for info in infos if info.written))
+    return Described(
+        tuple(info.name for info in infos if info.capture is None),
+        hidden,
+        frozenset(info.name for info in infos if info.written),
+        frozenset(info.name for info in infos if info.read),
+    )
 
 
 def name_of(kernel: Any) -> str:
     return getattr(kernel, "__name__", None) or type(kernel).__name__
 
 
-def setter(bound: Any, name: str) -> Callable[[float], None] | None:
-    """A function that changes one scalar of a bound launch, or None where it must be bound anew."""
-    settable = getattr(bound, "set", None)
-    return None if settable is None else lambda value: settable(name, value)
+def bind(kernel: Any, args: Sequence[Any], hidden: Mapping[str, Array]) -> Any:
+    """The launch itself; ``hidden`` replaces arrays that the kernel captures."""
+    if not hidden:
+        return kernel.bind(*args)
+    return bind_stages(kernel, args, hidden, None)
+
+
+def bind_stages(kernel: Any, args: Sequence[Any], hidden: Mapping[str, Array], stages: tuple[int, int] | None) -> Any:
+    """A run of the stages from the first given up to the second (None: all of them)."""
+    from irad.launching import Operands, prepare
+    from irad.specialise import Request
+
+    spec, values = _values(kernel, args, hidden)
+    kernel.check(spec, values)
+    return prepare(spec, Request(stages=stages), Operands(values)).bind()
+
+
+def count_stages(kernel: Any, args: Sequence[Any]) -> int:
+    return len(kernel.specialise(args).stages)
+
+
+def bind_vjp(
+    kernel: Any, args: Sequence[Any], hidden: Mapping[str, Array], shadows: Mapping[str, Array],
+    cells: Mapping[str, Array], keep: Collection[str], assign: Collection[str], saved: Mapping[str, Array],
+) -> Any:  # fmt: skip
+    """The adjoint of a launch."""
+    if not hidden:
+        return kernel.bind_vjp(args, shadows, cells, keep_seed=keep, assign=assign, saved=saved)
+    from irad.launching import Operands
+
+    spec, values = _values(kernel, args, hidden)
+    return kernel.prepare_vjp(spec, Operands(values, shadows, cells, saved=saved), keep, assign).bind()
+
+
+def bind_jvp(
+    kernel: Any, args: Sequence[Any], hidden: Mapping[str, Array], tangents: Mapping[str, Array],
+    scalar_tangents: Mapping[str, float],
+) -> Any:  # fmt: skip
+    """A launch together with its tangent."""
+    if not hidden:
+        return kernel.bind_jvp(args, tangents, scalar_tangents)
+    from irad.launching import Operands
+
+    spec, values = _values(kernel, args, hidden)
+    return kernel.prepare_jvp(spec, Operands(values, tangents, tangents=scalar_tangents)).bind()
+
+
+def _values(kernel: Any, args: Sequence[Any], hidden: Mapping[str, Array]) -> tuple[Any, dict[str, Any]]:
+    spec = kernel.specialise(args)
+    values = kernel.values(spec, args)
+    unknown = [n for n in hidden if n not in values]
+    if unknown:
+        raise IradError(f"{name_of(kernel)} no longer captures {', '.join(unknown)}")
+    return spec, {**values, **hidden}

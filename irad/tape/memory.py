@@ -30,7 +30,10 @@ class View:
 
     def on(self, memory: Bytes) -> npt.NDArray[Any]:
         """The array itself, on memory that stands for the region."""
-        return np.ndarray(self.shape, self.dtype, buffer=memory.data, offset=self.offset, strides=self.strides)
+        array: npt.NDArray[Any] = np.ndarray(
+            self.shape, self.dtype, buffer=memory.data, offset=self.offset, strides=self.strides
+        )
+        return array
 
 
 class _Span:
@@ -79,23 +82,12 @@ def vector(size: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return memory.view(dtype)
 
 
-def layout_of(array: npt.NDArray[Any]) -> tuple[int, ...]:
-    """Byte strides of a packed array of this shape, in Fortran order where ``array`` is (and is not in C order)."""
-    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-    return np.empty(array.shape, array.dtype, order=order).strides
-
-
-def packed_view(region: int, array: npt.NDArray[Any]) -> View:
-    """The view that covers a region holding a packed copy of ``array``."""
-    return View(region, 0, array.shape, layout_of(array), array.dtype)
-
-
 def overlap(a: View, b: View) -> bool:
     """Whether two views of one region share an element (exact; True where that is too hard to tell)."""
     if a.region != b.region:
         return False
     try:
-        return bool(np.shares_memory(_phantom(a), _phantom(b), max_work=1_000_000))
+        return bool(np.shares_memory(_phantom(a), _phantom(b), max_work=1_000_000))  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 

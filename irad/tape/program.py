@@ -50,13 +50,14 @@ Arg = View | Traced | Static
 
 @dataclass
 class Launch:
-    """One kernel call; ``hidden`` are arrays that the kernel captures, ``written`` parameter names it writes."""
+    """One kernel call; ``hidden`` are arrays that the kernel captures; ``written``, ``read``: names of parameters."""
 
     kernel: Any
     names: tuple[str, ...]
     args: tuple[Arg, ...]
     hidden: dict[str, View]
     written: frozenset[str]
+    read: frozenset[str]
     loc: Line | None
     hidden_arrays: dict[str, Array]
 
@@ -82,7 +83,6 @@ class Region:
     low: int
     high: int
     names: list[str] = field(default_factory=list)
-    hidden: bool = False
     written: bool = False
     reset: bool = False
 
@@ -198,21 +198,21 @@ class _Builder:
         for a, b, d in zip(one, two, described, strict=True):
             for x, y in zip(a.args, b.args, strict=True):
                 if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
-                    arrays.append((a, x, y, False))
-            arrays += [(a, x, x, True) for x in d.hidden.values()]
-        for raw, x, y, hidden in arrays:
-            self._place(raw, x, y, hidden)
+                    arrays.append((a, x, y))
+            arrays += [(a, x, x) for x in d.hidden.values()]
+        for raw, x, y in arrays:
+            self._place(raw, x, y)
         launches = []
         for a, b, d in zip(one, two, described, strict=True):
             if len(a.args) != len(d.names) or len(b.args) != len(d.names):
                 raise IradError(f"{a.title} takes {len(d.names)} arguments, {len(a.args)} were given", loc=a.loc)
             args = tuple(self._argument(a, n, x, y) for n, x, y in zip(d.names, a.args, b.args, strict=True))
             hidden = {name: self._view(array) for name, array in d.hidden.items()}
-            launches.append(Launch(a.kernel, d.names, args, hidden, d.written, a.loc, dict(d.hidden)))
+            launches.append(Launch(a.kernel, d.names, args, hidden, d.written, d.read, a.loc, dict(d.hidden)))
         self._check_writes(launches)
         return Program(self.regions, launches, ScalarPlan(self._outputs), list(self.first.decisions))
 
-    def _place(self, raw: RawLaunch, x: Array, y: Array, hidden: bool) -> None:
+    def _place(self, raw: RawLaunch, x: Array, y: Array) -> None:
         """Find or widen the region of an array; ``x`` and ``y`` are the two runs' arguments."""
         owner, other = owner_of(x), owner_of(y)
         low, high = span(x)
@@ -224,7 +224,6 @@ class _Builder:
             self.regions.append(Region("captured" if same else "local", "", owner, low, high))
         region = self.regions[self._region[id(owner)]]
         region.low, region.high = min(region.low, low), max(region.high, high)
-        region.hidden |= hidden
         for name in self.function.names.of(x):
             if name not in region.names:
                 region.names.append(name)
@@ -279,7 +278,7 @@ class _Builder:
         for launch in launches:
             mine = [(n, v) for n, v in launch.views() if v.region == number]
             for name, view in mine:
-                if name not in launch.written and not any(overlap(view, w) for w in written):
+                if name in launch.read - launch.written and not any(overlap(view, w) for w in written):
                     early.append((launch, name, view))
             for name, view in mine:
                 if name in launch.written:
@@ -315,4 +314,3 @@ def _sample(value: Any) -> Any:
     if isinstance(value, ArrayHandle):
         return value.proto
     return 1.0 if isinstance(value, TracedScalar) else value
-

@@ -1,27 +1,15 @@
-"""Recording: while a recorder is active, a kernel that is called does not run but is written down.
-
-Kernels ask :func:`active` on their slow path; ``on_change`` lets the launch layer switch its fast path off for as long
-as any thread records. One recorder belongs to one thread.
-"""
+"""The recorder of a function: kernel launches in order, and the comparisons of traced scalars it asked for."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from irad.tape.kernels import name_of, positional
+from irad.recording import active, recording, suspended
+from irad.tape.kernels import name_of
 from irad.tape.scalars import TracedBool, compare
 from irad.tape.where import Line, user_line
-
-_state = threading.local()
-_lock = threading.Lock()
-_count = 0
-
-on_change: list[Callable[[bool], None]] = []
-"""Called with True when the first recorder of the process starts, with False when the last one ends."""
 
 
 @dataclass
@@ -48,7 +36,7 @@ class Recorder:
 
     def launch(self, kernel: Any, args: Sequence[Any], options: Mapping[str, Any]) -> None:
         """Write one kernel call down."""
-        self.launches.append(RawLaunch(kernel, positional(kernel, args, options), user_line()))
+        self.launches.append(RawLaunch(kernel, tuple(kernel.positional(args, options)), user_line()))
 
     def decide(self, question: TracedBool) -> bool:
         """Answer a comparison and remember question and answer."""
@@ -57,39 +45,4 @@ class Recorder:
         return answer
 
 
-def active() -> Recorder | None:
-    """The recorder of this thread, or None."""
-    return getattr(_state, "recorder", None)
-
-
-@contextmanager
-def recording(recorder: Recorder) -> Iterator[Recorder]:
-    """Make ``recorder`` the active one of this thread. Recordings do not nest into one another's record."""
-    before = active()
-    _state.recorder = recorder
-    _switch(1)
-    try:
-        yield recorder
-    finally:
-        _state.recorder = before
-        _switch(-1)
-
-
-@contextmanager
-def suspended() -> Iterator[None]:
-    """Run kernels for real inside a recording (used while a launch is examined)."""
-    before = active()
-    _state.recorder = None
-    try:
-        yield
-    finally:
-        _state.recorder = before
-
-
-def _switch(step: int) -> None:
-    global _count
-    with _lock:
-        before, _count = _count, _count + step
-        if (before == 0) != (_count == 0):
-            for hook in on_change:
-                hook(_count > 0)
+__all__ = ["RawLaunch", "Recorder", "active", "recording", "suspended"]

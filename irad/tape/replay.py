@@ -1,8 +1,8 @@
 """Running a recorded program: its launches bound to the memory of one solve.
 
 An :class:`Environment` holds the memory of every region but u and du, which change from call to call. With
-``copy=True`` it is a private copy, so that what the user later does to captured arrays is not seen; arrays that a
-kernel captures itself cannot be exchanged and are watched by a fingerprint instead.
+``copy=True`` it is a private copy, so that what the user later does to captured arrays is not seen; with ``copy=False``
+it is the arrays themselves, and those that are only read are watched by a fingerprint.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from irad.errors import IradError
-from irad.tape.kernels import setter
+from irad.tape import kernels
 from irad.tape.memory import Bytes, View, aligned, bytes_of
 from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Launch, Program, Region, Static, Traced
 from irad.tape.tree import Parameters
@@ -40,7 +40,7 @@ class Environment:
         key = (id(region.owner), region.low, region.high)
         if key not in self._memory:
             own = bytes_of(region.owner, region.low, region.high)
-            if (self.copy or region.kind == "local") and not region.hidden:
+            if self.copy or region.kind == "local":
                 private = aligned(region.size, region.low)
                 private[:] = own
                 self._memory[key] = private
@@ -75,8 +75,7 @@ class Environment:
                 raise IradError(
                     f"the captured array {region.text} has changed since the solve, so that the steps taken "
                     "cannot be run again",
-                    remedy="solve again, or pass the array to the kernel as an argument, of which a solution keeps "
-                    "a copy (copy=True)",
+                    remedy="solve again, or with copy=True, so that the solution keeps a copy",
                 )
 
 
@@ -94,11 +93,10 @@ class Bound:
         self._restore = environment.restore(program)
         memory = memory_map(program, environment, as_bytes(u), as_bytes(du))
         self._launches: list[Callable[[], Any]] = []
-        self._scalars = Scalars(program)
+        self._scalars = Scalars()
         values = program.plan.at(self._p, 0.0)
         for launch in program.launches:
-            args = arguments(launch, memory, values)
-            self._launches.append(self._scalars.bind(launch, args, launch.kernel.bind))
+            self._launches.append(self._scalars.watch(launch, bind(launch, memory, values)))
         self._timed = program.depends_on_time
 
     def __call__(self, t: float) -> None:
@@ -112,48 +110,22 @@ class Bound:
 
 
 class Scalars:
-    """Keeps the scalars of bound launches up to date, through ``bound.set`` or by binding anew."""
+    """The scalars of bound launches that change with ``t``."""
 
-    def __init__(self, program: Program) -> None:
-        self._updates: list[Callable[[Sequence[float]], None]] = []
+    def __init__(self) -> None:
+        self._setters: list[tuple[Callable[[str, float], None], str, int]] = []
 
-    def bind(
-        self, launch: Launch, args: list[Any], bind: Callable[..., Any], only_varying: bool = True
-    ) -> Callable[[], Any]:
-        """Bind a launch; returns the callable that runs it with the scalars set last."""
-        traced = [
-            (i, name, arg.output)
-            for i, (name, arg) in enumerate(zip(launch.names, launch.args, strict=True))
-            if isinstance(arg, Traced) and (arg.node.varies or not only_varying)
-        ]
-        bound = bind(*args)
-        if not traced:
-            return bound  # type: ignore[no-any-return]
-        setters = [(setter(bound, name), output) for _, name, output in traced]
-        if all(s is not None for s, _ in setters):
-
-            def update(values: Sequence[float]) -> None:
-                for change, output in setters:
-                    change(values[output])  # type: ignore[misc]
-
-            self._updates.append(update)
-            return bound  # type: ignore[no-any-return]
-        cell = [bound]
-
-        def rebind(values: Sequence[float]) -> None:
-            stale = False
-            for i, _, output in traced:
-                stale |= args[i] != values[output]
-                args[i] = values[output]
-            if stale:
-                cell[0] = bind(*args)
-
-        self._updates.append(rebind)
-        return lambda: cell[0]()
+    def watch(self, launch: Launch, bound: Any) -> Any:
+        """Remember the varying scalars of a bound launch, and return it."""
+        for name, arg in zip(launch.names, launch.args, strict=True):
+            if isinstance(arg, Traced) and arg.node.varies:
+                self._setters.append((bound.set, name, arg.output))
+        return bound
 
     def set(self, values: Sequence[float]) -> None:
-        for update in self._updates:
-            update(values)
+        """Give all of them their values, from those of the program's plan."""
+        for change, name, output in self._setters:
+            change(name, values[output])
 
 
 def memory_map(program: Program, environment: Environment, u: Bytes, du: Bytes) -> list[Bytes]:
@@ -175,6 +147,16 @@ def arguments(launch: Launch, memory: Sequence[Bytes], values: Sequence[float]) 
             assert isinstance(arg, Static)
             out.append(arg.value)
     return out
+
+
+def hidden(launch: Launch, memory: Sequence[Bytes]) -> dict[str, Array]:
+    """Memory for the arrays that the kernel captures, by parameter name."""
+    return {name: view.on(memory[view.region]) for name, view in launch.hidden.items()}
+
+
+def bind(launch: Launch, memory: Sequence[Bytes], values: Sequence[float]) -> Any:
+    """The launch on this memory, with the traced scalars' values from the program's plan."""
+    return kernels.bind(launch.kernel, arguments(launch, memory, values), hidden(launch, memory))
 
 
 def as_bytes(array: Array) -> Bytes:

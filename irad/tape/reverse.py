@@ -7,21 +7,24 @@ first adjoint that touches it or filled with zeros before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from irad.errors import IradError, NotDifferentiableError
+from irad.errors import ShadowError
+from irad.tape import kernels
 from irad.tape.activity import Active, find
+from irad.tape.kernels import Saves
 from irad.tape.memory import Bytes, View, aligned, overlap, owner_of, span
-from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Program, Region, Traced
-from irad.tape.replay import Environment, Scalars, arguments, as_bytes, memory_map
+from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Launch, Program, Region, Traced
+from irad.tape.replay import Environment, Scalars, arguments, as_bytes, bind, hidden, memory_map
 from irad.tape.scalars import TIME, Leaf
 from irad.tape.tree import Parameters
 
 Array = npt.NDArray[Any]
+Needs = tuple[frozenset[str], Saves]
 
 
 class Gradients:
@@ -48,11 +51,10 @@ class Gradients:
 
     def regions(self, program: Program) -> set[int]:
         """Regions of a program whose cotangent is wanted."""
-        found = set()
+        found: set[int] = set()
         for n, region in enumerate(program.regions):
-            if region.kind == "p" and self.wants_p:
-                found.add(n)
-            elif region.kind == "captured" and any(_inside(a, region) for a in self.captured):
+            captured = region.kind == "captured" and any(_inside(a, region) for a in self.captured)
+            if captured or (region.kind == "p" and self.wants_p):
                 found.add(n)
         return found
 
@@ -128,7 +130,8 @@ class BoundReverse:
         self._keep = (u, seed, u_bar)
         self._steps: list[Callable[[], Any]] = []
         self._plan, self._p = program.plan, environment.p.flat
-        self._scalars = Scalars(program)
+        self._scalars = Scalars()
+        self._saved: dict[tuple[int, str], Array] = {}
         self._cells: list[tuple[int, Array]] = []
         self._timed = program.depends_on_time
         roots = gradients.regions(program) | ({STATE} if u_bar is not None else set())
@@ -143,64 +146,65 @@ class BoundReverse:
             self.reads_state |= any(views[name].region == STATE for name in needs[a.index][0] & views.keys())
         self._backward(memory, needs, seed, u_bar, roots)
 
-    def _needs(self, active: Active, memory: Sequence[Bytes]) -> tuple[frozenset[str], tuple[Any, ...]]:
+    def _needs(self, active: Active, memory: Sequence[Bytes]) -> Needs:
         args = arguments(active.launch, memory, self._values)
         reads, saves = active.launch.kernel.adjoint_needs(args, frozenset((*active.arrays, *active.scalars)))
-        for stage, array, _ in saves:
-            if stage:
-                raise NotDifferentiableError(
-                    f"the adjoint of {active.launch.title} needs '{array}' as it was between two of its statements, "
-                    "which a recorded right-hand side cannot save",
-                    loc=active.launch.loc,
-                    remedy="split the kernel into two at that statement, or write into a second array",
-                )
         return frozenset(reads), tuple(saves)
 
-    def _forward(self, memory: Sequence[Bytes], needs: dict[int, tuple[frozenset[str], tuple[Any, ...]]]) -> bool:
+    def _forward(self, memory: Sequence[Bytes], needs: Mapping[int, Needs]) -> bool:
         """Plan what must be run again and saved; returns whether anything is run (and so reads the state)."""
         launches = self._program.launches
-        self._saved: dict[tuple[int, str], Array] = {}
         writes = [{v.region for n, v in launch.views() if n in launch.written} for launch in launches]
-        wanted: dict[int, set[tuple[str, bool]]] = {}  # launch -> (array name or alias, before it runs?)
-        targets: list[tuple[int, int]] = []  # (region, made by launches up to and including this one)
+        targets: list[tuple[int, int]] = []  # (region, as it is after this launch)
+        after: dict[int, list[str]] = {}  # arrays to keep as this launch leaves them
         for a in self._active:
             views = dict(a.launch.views())
             reads, saves = needs[a.index]
-            for name in reads & views.keys():
-                made = [i for i in range(a.index + 1) if views[name].region in writes[i]]
-                if made:
-                    targets.append((views[name].region, made[-1]))
-                if any(views[name].region in writes[i] for i in range(a.index + 1, len(launches))):
-                    wanted.setdefault(a.index, set()).add((name, False))
-            for _, name, alias in saves:
-                made = [i for i in range(a.index) if views[name].region in writes[i]]
-                if made:
-                    targets.append((views[name].region, made[-1]))
-                wanted.setdefault(a.index, set()).add((f"{alias}={name}", True))
+            for name in sorted(reads & views.keys()):
+                region = views[name].region
+                targets.append((region, a.index))
+                if any(region in writes[i] for i in range(a.index + 1, len(launches))):
+                    after.setdefault(a.index, []).append(name)
+            for stage, name, _ in saves:
+                targets.append((views[name].region, a.index - 1))
+                if stage:
+                    targets.append((views[name].region, a.index))
         run = self._closure(targets, writes)
-        for index, launch in enumerate(launches):
-            before = [w for w, first in wanted.get(index, ()) if first]
-            after = [w for w, first in wanted.get(index, ()) if not first]
-            views = dict(launch.views())
-            for pair in sorted(before):
-                alias, name = pair.split("=")
-                self._save(index, alias, views[name], memory)
-            if index in run:
-                args = arguments(launch, memory, self._values)
-                self._steps.append(self._scalars.bind(launch, args, launch.kernel.bind))
-            for name in sorted(after):
-                self._save(index, name, views[name], memory)
-        if not run and not wanted:
-            return False
-        self._steps.insert(0, lambda rate=self._rate: rate.fill(0))
+        before: list[Callable[[], Any]] = [lambda: self._rate.fill(0)]
         restore = self._environment.restore(self._program)
         if restore is not None:
-            self._steps.insert(0, restore)
+            before.append(restore)
+        work: list[Callable[[], Any]] = []
+        for index, launch in enumerate(launches):
+            saves = needs[index][1] if index in needs else ()
+            work += self._run(index, launch, memory, saves, index in run)
+            views = dict(launch.views())
+            work += [self._save(index, name, views[name], memory) for name in after.get(index, ())]
+        self._steps += [*before, *work] if work else []
         return any(v.region == STATE for i in run for _, v in launches[i].views())
+
+    def _run(
+        self, index: int, launch: Launch, memory: Sequence[Bytes], saves: Saves, needed: bool
+    ) -> list[Callable[[], Any]]:
+        """One launch run again, cut where an array must be kept as it is between two stages."""
+        views, steps = dict(launch.views()), []
+        inner = any(stage for stage, _, _ in saves)
+        cuts = sorted({0, *(stage for stage, _, _ in saves)})
+        for first, end in zip(cuts, [*cuts[1:], None], strict=True):
+            steps += [self._save(index, alias, views[name], memory) for s, name, alias in saves if s == first]
+            if inner:
+                args = arguments(launch, memory, self._values)
+                stop = kernels.count_stages(launch.kernel, args) if end is None else end
+                part = kernels.bind_stages(launch.kernel, args, hidden(launch, memory), (first, stop))
+                steps.append(self._scalars.watch(launch, part))
+            elif needed:
+                steps.append(self._scalars.watch(launch, bind(launch, memory, self._values)))
+        return steps
 
     def _closure(self, targets: Collection[tuple[int, int]], writes: Sequence[set[int]]) -> set[int]:
         """Launches that make the wanted versions of regions, and what they in turn read."""
-        launches, run = self._program.launches, set()
+        launches = self._program.launches
+        run: set[int] = set()
         stack = list(targets)
         while stack:
             region, last = stack.pop()
@@ -210,14 +214,14 @@ class BoundReverse:
                     stack.extend((v.region, index - 1) for _, v in launches[index].views())
         return run
 
-    def _save(self, index: int, name: str, view: View, memory: Sequence[Bytes]) -> None:
+    def _save(self, index: int, name: str, view: View, memory: Sequence[Bytes]) -> Callable[[], Any]:
         source = view.on(memory[view.region])
         copy = np.empty_like(source, order="K")
         self._saved[(index, name)] = copy
-        self._steps.append(lambda: np.copyto(copy, source))
+        return lambda: np.copyto(copy, source)
 
     def _backward(
-        self, memory: Sequence[Bytes], needs: dict[int, tuple[frozenset[str], tuple[Any, ...]]], seed: Array,
+        self, memory: Sequence[Bytes], needs: Mapping[int, Needs], seed: Array,
         u_bar: Array | None, roots: set[int],
     ) -> None:  # fmt: skip
         program = self._program
@@ -248,59 +252,45 @@ class BoundReverse:
                     if name not in launch.written and not others and _covers(view, program.regions[n].size):
                         assign.append(name)
                     else:
-                        self._steps.append(lambda m=shadows[n]: m.fill(0))
+                        self._steps.append(_filler(shadows[n]))
                     live.add(n)
                 used[name] = view.on(shadows[n])
             keep = [n for n, v in views.items() if v.region == RATE and rate_writers[0] == active.index]
             keep = [n for n in keep if n in launch.written]
-            self._bind(active, memory, used, assign, keep, needs[active.index])
-            for target, own in extra:
-                self._steps.append(lambda target=target, own=own: np.add(target, own, out=target))
+            self._bind(active, memory, used, assign, keep, needs[active.index][1])
+            self._steps += [_adder(target, own) for target, own in extra]
         if u_bar is not None and STATE not in live:
-            self._steps.append(lambda: u_bar.fill(0))
+            self._steps.append(_filler(u_bar))
 
     def _bind(
         self, active: Active, memory: Sequence[Bytes], shadows: dict[str, Array], assign: Sequence[str],
-        keep: Sequence[str], needs: tuple[frozenset[str], tuple[Any, ...]],
+        keep: Sequence[str], saves: Saves,
     ) -> None:  # fmt: skip
-        launch = active.launch
-        args = arguments(launch, memory, self._values)
+        launch, index = active.launch, active.index
+        args, captured = arguments(launch, memory, self._values), hidden(launch, memory)
         for i, name in enumerate(launch.names):
-            if (active.index, name) in self._saved:
-                args[i] = self._saved[(active.index, name)]
-        for name in launch.hidden:
-            if (active.index, name) in self._saved:
-                raise NotDifferentiableError(
-                    f"the adjoint of {launch.title} needs '{name}', an array that the kernel captures, as it was "
-                    "before a later launch wrote it",
-                    loc=launch.loc,
-                    remedy="pass the array as an argument of the kernel",
-                )
-        saved = {alias: self._saved[(active.index, alias)] for _, _, alias in needs[1]}
+            args[i] = self._saved.get((index, name), args[i])
+        captured = {name: self._saved.get((index, name), array) for name, array in captured.items()}
+        saved = {alias: self._saved[(index, alias)] for _, _, alias in saves}
         cells = {}
         for name in active.scalars:
             arg = launch.args[launch.names.index(name)]
             assert isinstance(arg, Traced)
             cells[name] = np.zeros(1)
             self._cells.append((arg.output, cells[name]))
-
-        def bind(*current: Any, keep: Sequence[str] = keep) -> Any:
-            return launch.kernel.bind_vjp(
-                current, shadows, cells, keep_seed=tuple(keep), assign=tuple(assign), saved=saved
-            )
-
-        if keep:
-            try:
-                bind(*args)
-            except IradError:  # the kernel must write the seed: it is ours to destroy
-                keep = ()
-        self._steps.append(self._scalars.bind(launch, args, lambda *a: bind(*a, keep=keep)))
+        try:
+            bound = kernels.bind_vjp(launch.kernel, args, captured, shadows, cells, keep, assign, saved)
+        except ShadowError:
+            if not keep:
+                raise
+            bound = kernels.bind_vjp(launch.kernel, args, captured, shadows, cells, (), assign, saved)
+        self._steps.append(self._scalars.watch(launch, bound))
 
     def __call__(self, t: float) -> None:
         if self._timed:
             self._scalars.set(self._plan.at(self._p, t))
-        for cell in self._cells:
-            cell[1][0] = 0.0
+        for _, cell in self._cells:
+            cell[0] = 0.0
         for step in self._steps:
             step()
         if self._cells:
@@ -309,6 +299,14 @@ class BoundReverse:
             for output, cell in self._cells:
                 bars[output] += float(cell[0])
             self._plan.pull(bars, self._gradients.add)
+
+
+def _filler(memory: Array) -> Callable[[], None]:
+    return lambda: memory.fill(0)
+
+
+def _adder(target: Array, part: Array) -> Callable[[], Any]:
+    return lambda: np.add(target, part, out=target)
 
 
 def _covers(view: View, size: int) -> bool:

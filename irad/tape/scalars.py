@@ -16,10 +16,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from irad.errors import NotDifferentiableError
+from irad.recording import active
 from irad.tape.elementwise import COMPARISONS, RULES, Operators, Rule, scale
 from irad.tape.where import user_line
 
-Leaf = tuple[str, int, int]  # ("t", 0, 0) or ("p", number of the parameter array, element in memory order of its region)
+Leaf = tuple[
+    str, int, int
+]  # ("t", 0, 0) or ("p", number of the parameter array, element in memory order of its region)
 TIME: Leaf = ("t", 0, 0)
 
 
@@ -38,8 +41,8 @@ class TracedScalar(Operators):
         return TracedScalar(None, (), leaf, text)
 
     def _apply(self, function: Any, *arguments: Any) -> Any:
-        operands = tuple(_operand(a) for a in arguments)
-        if any(a is None for a in operands):
+        operands = tuple(o for o in map(_operand, arguments) if o is not None)
+        if len(operands) < len(arguments):
             return NotImplemented
         if function in COMPARISONS:
             return TracedBool(COMPARISONS[function], operands[0], operands[1])
@@ -86,12 +89,11 @@ class TracedBool:
         self.compare, self.left, self.right = compare, left, right
 
     def __bool__(self) -> bool:
-        from irad.tape.record import active
-
         recorder = active()
-        if recorder is None:
+        decide = getattr(recorder, "decide", None)
+        if decide is None:
             _refuse("a comparison of traced scalars is used outside the function that was recorded")
-        return recorder.decide(self)
+        return bool(decide(self))
 
     def __invert__(self) -> bool:
         return not self
@@ -153,7 +155,9 @@ class ScalarPlan:
 
     def _inputs(self, k: int) -> list[float]:
         node = self._nodes[k]
-        return [self.values[i] if i >= 0 else a for i, a in zip(self._args[k], node.args, strict=True)]  # type: ignore[misc]
+        return [
+            self.values[i] if isinstance(a, TracedScalar) else a for i, a in zip(self._args[k], node.args, strict=True)
+        ]
 
     def at(self, p: Sequence[Any], t: float) -> list[float]:
         """Values of the outputs; the list is the caller's."""
@@ -248,6 +252,6 @@ def _refuse(reason: str, remedy: str = "") -> NoReturn:
     raise NotDifferentiableError(
         reason,
         loc=user_line(),
-        remedy=remedy or "use + - * / ** and the functions of NumPy on single traced scalars, or compute it in a kernel",
+        remedy=remedy
+        or "use + - * / ** and the functions of NumPy on single traced scalars, or compute it in a kernel",
     )
-

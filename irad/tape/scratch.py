@@ -17,6 +17,7 @@ from irad.tape.memory import Bytes, vector
 from irad.tape.program import Function, Program
 from irad.tape.replay import Bound, Environment
 
+
 def examine(program: Program, function: Function, t: float) -> None:
     """Mark local arrays that must be put back (``Region.reset``), refuse captured ones that carry state."""
     suspects = [n for n, r in enumerate(program.regions) if r.written and r.kind in ("captured", "local")]
@@ -78,8 +79,10 @@ def _noise(program: Program, number: int, like: Bytes, random: np.random.Generat
     """Random numbers near 1 in an array of floats; other arrays as they are (they may be indices)."""
     dtype = _dtype(program, number)
     if dtype is not None and dtype.kind == "f" and like.size % dtype.itemsize == 0:
-        return random.uniform(0.5, 1.5, like.size // dtype.itemsize).astype(dtype).view(np.uint8)
-    return like.copy()
+        noise: Bytes = random.uniform(0.5, 1.5, like.size // dtype.itemsize).astype(dtype).view(np.uint8)
+        return noise
+    same: Bytes = like.copy()
+    return same
 
 
 def _dtype(program: Program, number: int) -> np.dtype[Any] | None:
@@ -95,4 +98,5 @@ def _group(program: Program, number: int) -> int:
 
 def _changed(before: Bytes, after: Bytes, group: int) -> npt.NDArray[np.bool_]:
     """Which bytes belong to an element (of ``group`` bytes) that changed."""
-    return np.repeat((before != after).reshape(-1, group).any(axis=1), group)
+    changed: npt.NDArray[np.bool_] = np.repeat((before != after).reshape(-1, group).any(axis=1), group)
+    return changed

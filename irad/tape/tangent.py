@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from irad.tape import kernels
 from irad.tape.activity import find
 from irad.tape.memory import Bytes, View, aligned
-from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Program, Traced
-from irad.tape.replay import Environment, Scalars, arguments, as_bytes, memory_map
+from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Launch, Program, Traced
+from irad.tape.replay import Environment, Scalars, arguments, as_bytes, bind, hidden, memory_map
 from irad.tape.scalars import TIME, Leaf
 
 Array = npt.NDArray[Any]
@@ -34,7 +34,7 @@ class Tangents:
 
     def regions(self, program: Program) -> set[int]:
         """Regions of a program with a tangent other than u's."""
-        found = set()
+        found: set[int] = set()
         if self.p is not None:
             found.update(range(FIRST_PARAMETER, FIRST_PARAMETER + len(self.p)))
         for n, region in enumerate(program.regions):
@@ -52,7 +52,7 @@ class Tangents:
 
 
 class BoundTangent:
-    """``bound(t)`` writes the rate to ``du`` and its derivative to ``du_dot``; directions are ``u_dot`` and ``fixed``."""
+    """``bound(t)`` writes the rate to ``du``, its derivative to ``du_dot``; directions are ``u_dot`` and ``fixed``."""
 
     def __init__(
         self, program: Program, environment: Environment, u: Array, du: Array, u_dot: Array, du_dot: Array,
@@ -72,18 +72,18 @@ class BoundTangent:
         dots: dict[int, Bytes] = {STATE: as_bytes(u_dot), RATE: as_bytes(du_dot)}
         self._scratch: list[Bytes] = []
         values = self._plan.at(self._p, 0.0)
-        self._scalars, self._scalar_dots = Scalars(program), Scalars(program)
+        self._scalars = Scalars()
+        self._dots: list[tuple[Callable[[str, float], None], str, int]] = []
         self._launches: list[Callable[[], Any]] = []
         for index, launch in enumerate(program.launches):
-            args = arguments(launch, memory, values)
             if index not in active:
-                self._launches.append(self._scalars.bind(launch, args, launch.kernel.bind))
+                self._launches.append(self._scalars.watch(launch, bind(launch, memory, values)))
                 continue
             tangents = {}
             for name, view in launch.views():
                 if name in active[index].arrays:
                     tangents[name] = view.on(self._dot(program, view.region, dots, environment))
-            self._bind(launch, args, tangents, active[index].scalars, values)
+            self._bind(launch, memory, values, tangents, active[index].scalars)
         self._timed = program.depends_on_time
 
     def _dot(self, program: Program, number: int, dots: dict[int, Bytes], environment: Environment) -> Bytes:
@@ -101,40 +101,17 @@ class BoundTangent:
         return dots[number]
 
     def _bind(
-        self, launch: Any, args: list[Any], tangents: Mapping[str, Array], scalars: Sequence[str],
-        values: Sequence[float],
+        self, launch: Launch, memory: Sequence[Bytes], values: Sequence[float], tangents: Mapping[str, Array],
+        scalars: Sequence[str],
     ) -> None:  # fmt: skip
-        """Bind one launch; its scalars' tangents are those at the time of the call."""
-        places = {n: a.output for n, a in zip(launch.names, launch.args, strict=True) if isinstance(a, Traced)}
+        """Bind one launch; tangents of scalars that change with t are set before each run."""
+        places = {n: a for n, a in zip(launch.names, launch.args, strict=True) if isinstance(a, Traced)}
         dots = self._plan.push(self._fixed.leaf)
-        moving = {n: dots[places[n]] for n in scalars}
-
-        def bind(*current: Any) -> Any:
-            return launch.kernel.bind_jvp(current, dict(tangents), dict(moving))
-
-        varying = [n for n in scalars if self._varies(launch, n)]
-        if not varying:
-            self._launches.append(self._scalars.bind(launch, args, bind))
-            return
-        cell: list[Any] = [None]
-
-        def run() -> None:  # the tangent of a scalar changes with t: bind anew
-            now = self._plan.push(self._fixed.leaf)
-            for n in scalars:
-                moving[n] = now[places[n]]
-            current = list(args)
-            for i, (name, arg) in enumerate(zip(launch.names, launch.args, strict=True)):
-                if isinstance(arg, Traced):
-                    current[i] = self._plan.values[self._plan.outputs[places[name]]]
-            cell[0] = bind(*current)
-            cell[0]()
-
-        self._launches.append(run)
-
-    @staticmethod
-    def _varies(launch: Any, name: str) -> bool:
-        arg = launch.args[launch.names.index(name)]
-        return isinstance(arg, Traced) and arg.node.varies
+        args, captured = arguments(launch, memory, values), hidden(launch, memory)
+        moving = {n: dots[places[n].output] for n in scalars}
+        bound = self._scalars.watch(launch, kernels.bind_jvp(launch.kernel, args, captured, tangents, moving))
+        self._launches.append(bound)
+        self._dots += [(bound.set, f"{n}.tangent", places[n].output) for n in scalars if places[n].node.varies]
 
     def __call__(self, t: float) -> None:
         self._rate.fill(0)
@@ -145,5 +122,9 @@ class BoundTangent:
             self._restore()
         if self._timed:
             self._scalars.set(self._plan.at(self._p, t))
+            if self._dots:
+                dots = self._plan.push(self._fixed.leaf)
+                for change, name, output in self._dots:
+                    change(name, dots[output])
         for launch in self._launches:
             launch()

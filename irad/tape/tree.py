@@ -83,6 +83,11 @@ class Parameters:
     def __len__(self) -> int:
         return len(self.arrays)
 
+    def shaped(self, i: int, flat: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """A flat vector for the i-th array, in that array's shape (a view)."""
+        array = self.arrays[i]
+        return flat.reshape(array.shape, order="C" if array.flags.c_contiguous else "F")
+
     def structure(self, active: Sequence[Any], static: bool = True) -> Any:
         """The user's structure with these in place of the active leaves (and None for the others unless ``static``)."""
         values = list(self._leaves) if static else [None] * len(self._leaves)
@@ -97,5 +102,5 @@ class Parameters:
 
 def packed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A contiguous copy, in Fortran order where the array is in Fortran order only."""
-    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-    return np.array(array, order=order, subok=False)
+    fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+    return np.array(array, order="F" if fortran else "C", subok=False)
