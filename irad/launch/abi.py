@@ -34,6 +34,7 @@ C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400
 METH_NOARGS, METH_FASTCALL_KEYWORDS = 0x4, 0x82
 
 T = TypeVar("T")
+H = TypeVar("H", bound="Holder")
 
 
 def immortal(value: T) -> T:
@@ -51,6 +52,15 @@ class Holder:
     __slots__ = ("__dict__", "__weakref__", "_table")
 
     _table: int
+
+    def __copy__(self: H) -> H:
+        return self
+
+    def __deepcopy__(self: H, memo: object) -> H:
+        return self  # like a function: a copy would share a table that it does not own
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError(f"{type(self).__name__} holds addresses of this process and cannot be pickled")
 
 
 def word_at(address: int) -> int:

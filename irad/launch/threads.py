@@ -86,8 +86,7 @@ def _ask_numba() -> None:
 def _after_fork() -> None:
     """A forked child has no thread but one; workers start anew at need."""
     _pool[Pool.STARTED] = _pool[Pool.BUSY] = _pool[Pool.STATE] = _pool[Pool.NEXT] = 0
-    for i in range(Pool.WORKERS, _SIZE):
-        _pool[i] = 0
+    ctypes.memset(_base + 8 * Pool.WORKERS, 0, 8 * (_SIZE - Pool.WORKERS))
 
 
 def num_threads() -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
+import time
 import weakref
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from irad.errors import IradError
 from irad.launch import block
 from irad.launch.bound import Bound, bind, chain
+from irad.launch.tables import Bound as BoundTable
 
 from .kernels import scale
 
@@ -105,6 +108,41 @@ def test_a_million_calls_leave_reference_counts_alone(kernel):
     del call
     after = [sys.getrefcount(x) for x in (launch, a, out, None)]
     assert all(abs(x - y) < 50 for x, y in zip(before, after, strict=True))
+
+
+def test_gil_is_released_from_100_microseconds_of_work(kernel):
+    for shape, alone, twice in (((40, 40, 40), False, True), ((40, 40, 60), False, True), ((100, 100, 10), True, True)):
+        launch = bound_scale(kernel, np.zeros(shape), np.ones(shape), 2.0)
+        assert launch.work == np.prod(shape)
+        assert launch._words[BoundTable.RELEASE] == alone
+        assert chain([launch, launch])._words[BoundTable.RELEASE] == twice
+        assert bind(kernel, launch.block, kernel.plan(launch.block), {}, release=not alone)._words[
+            BoundTable.RELEASE
+        ] == (not alone)
+
+
+@pytest.mark.parametrize("release", [False, True])
+def test_python_runs_beside_a_launch_that_released_the_gil(kernel, release):
+    turns, stop = [], threading.Event()
+
+    def other():
+        while not stop.is_set():
+            turns.append(time.perf_counter())
+            time.sleep(0.0005)
+
+    a, out = np.ones((100, 100, 100)), np.zeros((100, 100, 100))
+    launch = chain([bound_scale(kernel, out, a, 2.0)] * 5, release=release)
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        begin = time.perf_counter()
+        launch()
+        end = time.perf_counter()
+    finally:
+        stop.set()
+        thread.join()
+    middle = [t for t in turns if begin + (end - begin) / 4 < t < end - (end - begin) / 4]
+    assert bool(middle) == release
 
 
 def test_python_fallback_does_the_same(kernel):
