@@ -20,10 +20,11 @@ _MATH = (
 _MEMORY = "memcpy memmove memset memcmp"
 _COMPILER = "__powidf2 __powisf2 __divti3 __modti3 __udivti3 __umodti3 __multi3 __extendhfsf2 __truncsfhf2 __truncdfhf2"
 _PYTHON = (
-    "PyErr_Clear PyErr_Occurred PyEval_RestoreThread PyEval_SaveThread PyFloat_AsDouble PyLong_AsLongLong "
-    "PyLong_AsVoidPtr PyCell_Get PyDict_GetItem PyObject_Vectorcall PyThread_acquire_lock PyThread_acquire_lock_timed "
-    "PyThread_allocate_lock PyThread_release_lock PyThread_start_new_thread Py_DecRef Py_IncRef _Py_FalseStruct "
-    "_Py_NoneStruct _Py_TrueStruct"
+    "PyCell_Get PyDict_GetItem PyDict_New PyDict_SetItem PyErr_Clear PyErr_Occurred PyEval_RestoreThread "
+    "PyEval_SaveThread PyFloat_AsDouble PyLong_AsLongLong PyLong_AsVoidPtr PyObject_VectorcallDict "
+    "PyThread_acquire_lock PyThread_acquire_lock_timed PyThread_allocate_lock PyThread_release_lock "
+    "PyThread_start_new_thread PyTuple_GetItem PyTuple_Size Py_DecRef Py_IncRef _Py_FalseStruct _Py_NoneStruct "
+    "_Py_TrueStruct"
 )
 
 

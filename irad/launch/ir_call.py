@@ -17,7 +17,7 @@ COMMON = f"""
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyLong_AsVoidPtr(ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
 declare void @Py_IncRef(ptr)
 @_Py_NoneStruct = external global i8
 
@@ -215,7 +215,7 @@ moved:
   %args = alloca ptr, align 8
   store ptr %self, ptr %args, align 8
   %handler = call ptr @link(ptr %table, i64 {Bound.MOVED})
-  %result = call ptr @PyObject_Vectorcall(ptr %handler, ptr %args, i64 1, ptr null)
+  %result = call ptr @PyObject_VectorcallDict(ptr %handler, ptr %args, i64 1, ptr null)
   ret ptr %result
 }}
 """
@@ -258,8 +258,51 @@ return:
   ret ptr %none
 slow:
   %handler = call ptr @link(ptr %head, i64 {Head.SLOW})
-  %result = call ptr @PyObject_Vectorcall(ptr %handler, ptr %args, i64 %nargs, ptr %keywords)
+  %result = call ptr @call_python(ptr %handler, ptr %args, i64 %nargs, ptr %keywords)
   ret ptr %result
+}}
+
+declare ptr @PyDict_New()
+declare i32 @PyDict_SetItem(ptr, ptr, ptr)
+declare i64 @PyTuple_Size(ptr)
+declare ptr @PyTuple_GetItem(ptr, i64)
+
+; Calls a Python callable as we were called. (PyObject_Vectorcall does that in one go, but is no function in 3.10.)
+define internal ptr @call_python(ptr %callable, ptr %args, i64 %nargs, ptr %keywords) {{
+entry:
+  %unnamed = icmp eq ptr %keywords, null
+  br i1 %unnamed, label %plain, label %named
+plain:
+  %result.plain = call ptr @PyObject_VectorcallDict(ptr %callable, ptr %args, i64 %nargs, ptr null)
+  ret ptr %result.plain
+named:
+  %dict = call ptr @PyDict_New()
+  %made = icmp ne ptr %dict, null
+  br i1 %made, label %fill, label %fail
+fill:
+  %count = call i64 @PyTuple_Size(ptr %keywords)
+  %values = getelementptr ptr, ptr %args, i64 %nargs
+  br label %test
+test:
+  %k = phi i64 [ 0, %fill ], [ %k.next, %item ]
+  %more = icmp slt i64 %k, %count
+  br i1 %more, label %item, label %go
+item:
+  %name = call ptr @PyTuple_GetItem(ptr %keywords, i64 %k)
+  %value = call ptr @link(ptr %values, i64 %k)
+  %status = call i32 @PyDict_SetItem(ptr %dict, ptr %name, ptr %value)
+  %k.next = add i64 %k, 1
+  %set = icmp eq i32 %status, 0
+  br i1 %set, label %test, label %drop
+go:
+  %result.named = call ptr @PyObject_VectorcallDict(ptr %callable, ptr %args, i64 %nargs, ptr %dict)
+  br label %drop
+drop:
+  %result = phi ptr [ %result.named, %go ], [ null, %item ]
+  call void @Py_DecRef(ptr %dict)
+  ret ptr %result
+fail:
+  ret ptr null
 }}
 
 ; Launches by one Spec; false: it does not fit, and nothing was written. Captured objects join the arguments given, and

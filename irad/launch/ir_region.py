@@ -354,7 +354,7 @@ look:
   br i1 %ready, label %call, label %numba
 call:
   %handler = call ptr @link(ptr %pool, i64 {Pool.HOOK})
-  %result = call ptr @PyObject_Vectorcall(ptr %handler, ptr null, i64 0, ptr null)
+  %result = call ptr @PyObject_VectorcallDict(ptr %handler, ptr null, i64 0, ptr null)
   %raised = icmp eq ptr %result, null
   br i1 %raised, label %clear, label %drop
 clear:

@@ -145,6 +145,7 @@ def test_keywords_go_to_python(call, slow):
     out, a = arrays()
     refused(call, slow, out, a, s=1.0)
     refused(call, slow, s=1.0)
+    refused(call, slow, out, b=a, **{f"k{i}": i for i in range(50)})
 
 
 def test_exceptions_of_the_slow_path_propagate(slow):
@@ -245,6 +246,7 @@ def test_reference_counts(call, slow):
         call(out, a, 2.0)
     for _ in range(20_000):
         call(out, out, 2.0)
+        call(out, a=a)
         slow.calls.clear()
     after = [sys.getrefcount(x) for x in objects]
     assert all(abs(x - y) < 50 for x, y in zip(before, after, strict=True))
