@@ -2,7 +2,7 @@
 
 A fake kernel is one function ``compute(values) -> {written name: (index, new values)}`` over a dictionary of arrays and
 scalars by parameter name. Its derivatives come from complex steps (exact to rounding; only for small arrays), or from
-hand-written ``push`` and ``pull``. Values that the adjoint has not asked for are poisoned with NaN.
+hand-written ``push`` and ``pull``. Values that the adjoint has not asked for are replaced by wrong ones.
 """
 
 import numpy as np
@@ -151,7 +151,7 @@ class FakeKernel:
                 if n in self.needs and n in self.written:
                     values[n] = saved[f"{n}@0"]
                 elif n not in self.needs:
-                    values[n] = np.full(v.shape, np.nan, v.dtype)
+                    values[n] = np.full(v.shape, 777.7, v.dtype)
             shape = dict(values)
             shape.update({n: np.ones(v.shape, v.dtype) for n, v in values.items() if isinstance(v, np.ndarray)})
             where = {n: i for n, (i, _) in self.compute(shape).items()}
@@ -261,3 +261,74 @@ def recorded(f):
 
     g.kernel = kernel
     return g
+
+
+class ModelKernels:
+    """The system of ``ode_reference.Model`` as launches of fake kernels: in one, or in four through scratch arrays.
+
+    In four, ``flux`` is written and later overwritten in place, so that its values must be saved, and the rate is
+    accumulated.
+    """
+
+    def __init__(self, model):
+        self.w = model.w.copy()
+        self.flux = np.zeros(model.n + 1)
+        self.react = np.zeros(model.n)
+
+        def whole(v):
+            return {"du": (Ellipsis, model.rate(v["t"], v["u"], v["p"], v["w"]))}
+
+        def pull_whole(v, seeds):
+            u, p, b, t = v["u"], v["p"], seeds["du"], v["t"]
+            u_bar = p[0] * model.lap(b) + p[1] * (1 - 3 * u**2) * b - p[4] * t * np.sin(t * u) * b
+            u_bar += p[3] * (np.roll(u, -1) * b + np.roll(u * b, 1))
+            terms = (model.lap(u), u * (1 - u**2), np.sin(3 * t) * v["w"], u * np.roll(u, -1), np.cos(t * u))
+            return {"u": u_bar, "p": np.array([x @ b for x in terms]), "w": p[2] * np.sin(3 * t) * b}
+
+        def gradient(v):
+            zero = np.zeros(1, v["u"].dtype)
+            return {"flux": (Ellipsis, v["c"] * np.diff(np.concatenate([zero, v["u"], zero])) / model.dx)}
+
+        def divergence(v):
+            return {"du": (Ellipsis, v["du"] + np.diff(v["flux"]) / model.dx)}
+
+        def reaction(v):
+            return {"react": (Ellipsis, v["a"] * v["u"] * (1 - v["u"] ** 2) + v["b"] * v["u"] * np.roll(v["u"], -1))}
+
+        def squared(v):  # in place and nonlinear: its adjoint needs what it overwrites
+            return {"react": (Ellipsis, v["react"] ** 2 + v["s"] * v["w"])}
+
+        def rooted(v):
+            return {"react": (Ellipsis, v["react"] - v["s"] * v["w"])}
+
+        def total(v):
+            return {"du": (Ellipsis, v["du"] + v["react"] + v["s"] * v["w"] + v["d"] * np.cos(v["t"] * v["u"]))}
+
+        make = FakeKernel
+        self.whole = make("whole", ("du", "u", "p", "w", "t"), ("du",), whole, ("u", "p", "w", "t"), pull=pull_whole)
+        self.gradient = make("gradient", ("flux", "u", "c"), ("flux",), gradient, ("u",))
+        self.divergence = make("divergence", ("du", "flux"), ("du",), divergence, (), ("du",), keep=False)
+        self.reaction = make("reaction", ("react", "u", "a", "b"), ("react",), reaction, ("u",))
+        self.squared = make("squared", ("react", "w", "s"), ("react",), squared, ("react", "w"), ("react",))
+        self.rooted = make("rooted", ("react", "w", "s"), ("react",), rooted, ("w",), ("react",))
+        self.total = make(
+            "total", ("du", "u", "react", "w", "s", "d", "t"), ("du",), total, ("u", "w"), ("du",)
+        )
+
+    def one(self, du, u, p, t):
+        self.whole(du, u, p, self.w, t)
+
+    def four(self, du, u, p, t):
+        self.gradient(self.flux, u, p[0])
+        self.divergence(du, self.flux)
+        self.reaction(self.react, u, p[1], p[3])
+        self.total(du, u, self.react, w=self.w, s=p[2] * np.sin(3 * t), d=p[4], t=t)
+
+    def seven(self, du, u, p, t):
+        """As four, with the square of the reaction: not the same system."""
+        self.gradient(self.flux, u, p[0])
+        self.divergence(du, self.flux)
+        self.reaction(self.react, u, p[1], p[3])
+        self.squared(self.react, self.w, p[2] * t)
+        self.rooted(self.react, self.w, s=p[2] * t)
+        self.total(du, u, self.react, self.w, p[2] * np.sin(3 * t), p[4], t)
