@@ -5,16 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 
 from irad.codegen.cpu import Code, compile_text
-from irad.launch import ir_call, ir_region
+from irad.launch import ir_arguments, ir_bound, ir_call, ir_common, ir_region
 
 TEXT = "\n".join(
     (
-        ir_call.COMMON,
+        ir_common.COMMON,
         ir_region.machine_text(),
         ir_region.REGION,
         ir_region.WORKERS,
         ir_region.COUNT,
-        ir_call.BOUND,
+        ir_bound.BOUND,
+        ir_arguments.ARGUMENTS,
         ir_call.CALL,
     )
 )
