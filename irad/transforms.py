@@ -100,8 +100,8 @@ def jvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
     """The derivative along a direction, by forward mode.
 
     ``jvp(f, (x, ...), (dx, ...))`` returns ``f(x, ...)`` and its derivative along ``(dx, ...)``, both in the structure
-    of what ``f`` returns. A solve inside ``f`` contributes the exact derivative of the steps it took; give it a ``grid``
-    to differentiate steps chosen before.
+    of what ``f`` returns. A solve inside ``f`` contributes the exact derivative of the steps it took; give it a
+    ``grid`` to differentiate steps chosen before.
 
     ``jvp(sol, tangents={"u0": ..., "p": ..., "Ci": ...})`` returns the derivatives of the saved states of a solution
     along tangents of u0, of p (in its structure) and of captured arrays by name.

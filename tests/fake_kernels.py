@@ -311,9 +311,7 @@ class ModelKernels:
         self.reaction = make("reaction", ("react", "u", "a", "b"), ("react",), reaction, ("u",))
         self.squared = make("squared", ("react", "w", "s"), ("react",), squared, ("react", "w"), ("react",))
         self.rooted = make("rooted", ("react", "w", "s"), ("react",), rooted, ("w",), ("react",))
-        self.total = make(
-            "total", ("du", "u", "react", "w", "s", "d", "t"), ("du",), total, ("u", "w"), ("du",)
-        )
+        self.total = make("total", ("du", "u", "react", "w", "s", "d", "t"), ("du",), total, ("u", "w"), ("du",))
 
     def one(self, du, u, p, t):
         self.whole(du, u, p, self.w, t)

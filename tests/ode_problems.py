@@ -117,9 +117,7 @@ class Anomalies:
 
         side = self.length
         self.Ci = 1.0 / (
-            1.0
-            + 5 * bump(side / 1.5, side / 2, side / 1.5, 1.0)
-            + 5 * bump(side / 3.0, side / 2, side / 1.5, 1.0)
+            1.0 + 5 * bump(side / 1.5, side / 2, side / 1.5, 1.0) + 5 * bump(side / 3.0, side / 2, side / 1.5, 1.0)
         )
         self.T0 = 100 * bump(side / 2, side / 2, side / 3.0, 2.0) + 50 * bump(side / 2, side / 2, side / 1.5, 2.0)
         self.t1 = 100 * self.dx**2 / 8.1

@@ -73,7 +73,9 @@ class Model:
 
     def rate(self, t, u, p, w):
         reaction = p[1] * u * (1 - u**2)
-        return p[0] * self.lap(u) + reaction + p[2] * np.sin(3 * t) * w + p[3] * u * np.roll(u, -1) + p[4] * np.cos(t * u)
+        return (
+            p[0] * self.lap(u) + reaction + p[2] * np.sin(3 * t) * w + p[3] * u * np.roll(u, -1) + p[4] * np.cos(t * u)
+        )
 
 
 def grid_for(radius, stages, t0=0.2, jumps=(), way=1.0):

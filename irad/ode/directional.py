@@ -12,6 +12,7 @@ from irad.errors import IradError, ShadowError
 from irad.ode.forward import tangents
 from irad.ode.solution import Solution
 from irad.tape.function import Tangents
+from irad.tape.memory import as_address
 from irad.tape.tree import flatten
 
 Array = npt.NDArray[Any]
@@ -32,7 +33,7 @@ def solution_tangents(sol: Solution, given: Mapping[str, Any]) -> list[Array]:
             p_dot = _parameters(sol, value)
         else:
             _, array = recorded.captured(name)
-            address = int(array.__array_interface__["data"][0])
+            address = as_address(array)
             captured.append((address, array, _shaped(name, value, array.shape)))
     found = tangents(rhs, sol.grid, sol._samples, u0_dot, Tangents(p_dot, captured))
     return [rhs.shaped(x).copy() for x in found]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from irad.errors import NotDifferentiableError
-from irad.tape.memory import View
+from irad.tape.memory import View, as_address
 from irad.tape.scalars import TracedScalar
 from irad.tape.where import user_line
 
@@ -66,7 +66,7 @@ class ArrayHandle:
     @property
     def view(self) -> View:
         p = self._proto
-        return View(self.region, p.__array_interface__["data"][0] - self.origin, p.shape, p.strides, p.dtype)
+        return View(self.region, as_address(p) - self.origin, p.shape, p.strides, p.dtype)
 
     @property
     def T(self) -> ArrayHandle:
@@ -92,7 +92,7 @@ class ArrayHandle:
         if self.leaf is None:
             self._refuse("one entry of it is taken as a number", "pass a view of length 1 (u[3:4]) to the kernel")
         whole = self._proto[tuple(k if k is None or k is Ellipsis else _slice(k) for k in parts)]
-        offset = whole.__array_interface__["data"][0] - self.origin
+        offset = as_address(whole) - self.origin
         return TracedScalar.of_leaf(("p", self.leaf, offset // self.itemsize), text)
 
     def _derived(self, proto: npt.NDArray[Any], text: str) -> ArrayHandle:

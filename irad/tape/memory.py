@@ -44,6 +44,11 @@ class _Span:
         self.__array_interface__ = {"data": (address, False), "shape": (size,), "typestr": "|u1", "version": 3}
 
 
+def as_address(array: npt.NDArray[Any]) -> int:
+    """Where the first element lies."""
+    return int(array.__array_interface__["data"][0])
+
+
 def owner_of(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The array that owns the memory, as far down as NumPy arrays go."""
     while isinstance(array.base, np.ndarray):
@@ -53,7 +58,7 @@ def owner_of(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def span(array: npt.NDArray[Any]) -> tuple[int, int]:
     """First and one-past-last byte address of the array's elements (equal where it is empty)."""
-    low = high = array.__array_interface__["data"][0]
+    low = high = as_address(array)
     if array.size:
         for n, s in zip(array.shape, array.strides, strict=True):
             low, high = (low + (n - 1) * s, high) if s < 0 else (low, high + (n - 1) * s)

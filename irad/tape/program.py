@@ -19,7 +19,7 @@ from irad.errors import IradError, NotDifferentiableError
 from irad.tape.captures import Names, read_only
 from irad.tape.handles import ArrayHandle
 from irad.tape.kernels import describe, name_of
-from irad.tape.memory import View, overlap, owner_of, span
+from irad.tape.memory import View, as_address, overlap, owner_of, span
 from irad.tape.record import RawLaunch, Recorder, recording
 from irad.tape.scalars import TIME, ScalarPlan, TracedBool, TracedScalar, same_value
 from irad.tape.tree import Parameters
@@ -126,13 +126,13 @@ def build(function: Function, t: float) -> Program:
 def _run(function: Function, t: float) -> Recorder:
     recorder = Recorder(function.p.flat, t)
     u, p = function.u, function.p
-    origin = u.__array_interface__["data"][0]
+    origin = as_address(u)
     handles: list[Any] = []
     for i, (array, scalar, text) in enumerate(zip(p.arrays, p.scalar, p.texts, strict=True)):
         if scalar:
             handles.append(TracedScalar.of_leaf(("p", i, 0), text))
         else:
-            where = array.__array_interface__["data"][0]
+            where = as_address(array)
             handles.append(ArrayHandle(array, where, FIRST_PARAMETER + i, text, i))
     with read_only(function.names.all()), recording(recorder):
         try:
@@ -246,7 +246,7 @@ class _Builder:
 
     def _view(self, array: Array) -> View:
         number = self._region[id(owner_of(array))]
-        low = array.__array_interface__["data"][0]
+        low = as_address(array)
         offset = low - self.regions[number].low if array.size else 0
         return View(number, offset, array.shape, array.strides, array.dtype)
 

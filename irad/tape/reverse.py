@@ -17,7 +17,7 @@ from irad.errors import ShadowError
 from irad.tape import kernels
 from irad.tape.activity import Active, find
 from irad.tape.kernels import Saves
-from irad.tape.memory import Bytes, View, aligned, overlap, owner_of, span
+from irad.tape.memory import Bytes, View, aligned, as_address, overlap, owner_of, span
 from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Launch, Program, Region, Traced
 from irad.tape.replay import Environment, Scalars, arguments, as_bytes, bind, hidden, memory_map
 from irad.tape.scalars import TIME, Leaf
@@ -70,7 +70,7 @@ class Gradients:
             self._shadows[key] = memory
             for i, array in enumerate(self.captured):
                 if _inside(array, region):
-                    offset = _address(array) - region.low
+                    offset = as_address(array) - region.low
                     self._views.append((i, View(number, offset, array.shape, array.strides, array.dtype).on(memory)))
         return self._shadows[key]
 
@@ -104,10 +104,6 @@ class Gradients:
             self.arrays[i] += view
         for memory in self._shadows.values():
             memory.fill(0)
-
-
-def _address(array: Array) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 def _inside(array: Array, region: Region) -> bool:

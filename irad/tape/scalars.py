@@ -185,10 +185,10 @@ class ScalarPlan:
                 if node.leaf is not None:
                     add(node.leaf, bar)
                 elif node.rule is not None and node.rule.partials:
-                    inputs = self._inputs(k)
+                    inputs = [np.float64(x) for x in (*self._inputs(k), self.values[k])]
                     for i, partial in zip(self._args[k], node.rule.partials, strict=True):
                         if i >= 0:
-                            bars[i] += float(scale(node.rule, bar, partial(*inputs, self.values[k])))
+                            bars[i] += float(scale(node.rule, bar, partial(*inputs)))
 
     def push(self, tangent: Callable[[Leaf], float]) -> list[float]:
         """Forward mode: tangents of the outputs from those of the leaves."""
@@ -198,10 +198,10 @@ class ScalarPlan:
                 if node.leaf is not None:
                     dots[k] = tangent(node.leaf)
                 elif node.rule is not None and node.rule.partials:
-                    inputs = self._inputs(k)
+                    inputs = [np.float64(x) for x in (*self._inputs(k), self.values[k])]
                     for i, partial in zip(self._args[k], node.rule.partials, strict=True):
                         if i >= 0 and dots[i] != 0.0:
-                            dots[k] += float(scale(node.rule, dots[i], partial(*inputs, self.values[k])))
+                            dots[k] += float(scale(node.rule, dots[i], partial(*inputs)))
         return [dots[i] for i in self.outputs]
 
 

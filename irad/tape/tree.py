@@ -55,7 +55,7 @@ def flatten(tree: Any, path: Path = ()) -> tuple[list[Any], list[Path], Callable
 
 
 def is_float_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype in (np.dtype(np.float64), np.dtype(np.float32))
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.dtype.itemsize in (4, 8)
 
 
 def is_float(value: Any) -> bool:

@@ -141,6 +141,7 @@ def test_backward_is_forward_of_minus_f():
 @pytest.mark.parametrize("way", [1.0, -1.0])
 def test_the_stage_limit_shortens_steps(way):
     """A stiff, smooth problem with few stages allowed: h rho may not pass the stable length."""
+
     def f(du, u, p, t):
         du[...] = -way * 1e4 * (u - 1.0)
 

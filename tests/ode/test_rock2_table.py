@@ -19,9 +19,7 @@ def published():
         for j in range(1, len(mu)):
             c.append(c[-1] + kappa[j] * (c[-1] - c[-2]) + mu[j])
         c.append(c[-1] + r["sigma"])
-        out[r["stages"]] = Coefficients(
-            r["stages"], tuple(mu), tuple(kappa), r["sigma"], r["phi"], tuple(c), r["l_s"]
-        )
+        out[r["stages"]] = Coefficients(r["stages"], tuple(mu), tuple(kappa), r["sigma"], r["phi"], tuple(c), r["l_s"])
     return out, data["ends"]
 
 
