@@ -50,7 +50,7 @@ def rate_of(model, form):
 def test_end_of_a_solve(model, start, form, way):
     stages = STAGES if way > 0 else [3, 4, 3]
     grid = grid_for(model.radius, stages, t0=0.2) if way > 0 else grid_for(50 * model.radius, stages, way=-1.0)
-    prob, kernels = problem(model, start, form, grid)
+    prob, _ = problem(model, start, form, grid)
     sol = solve(prob, ROCK2(), grid=grid)
     q = np.random.default_rng(1).normal(size=N)
     g = adjoint(sol, q, wrt=("u0", "p", "w"))
@@ -97,7 +97,7 @@ def test_saved_times(model, start, form, jumps):
 @pytest.mark.parametrize("form", ["one", "four", "seven"])
 def test_against_forward_mode_on_the_same_grid(model, start, form):
     grid = grid_for(model.radius, STAGES, jumps=(2,))
-    prob, kernels = problem(model, start, form, grid)
+    prob, _ = problem(model, start, form, grid)
     times = [float(grid.t[0]), float(grid.t[2] + 0.3 * grid.h[2]), float(grid.t[5]), float(grid.t[-1])]
     sol = solve(prob, ROCK2(), grid=grid, saveat=times)
     rng = np.random.default_rng(5)
@@ -130,7 +130,7 @@ def test_checkpoints_give_the_same_bits(model, start, checkpoints):
 
 def test_only_what_is_asked_for(model, start):
     grid = grid_for(model.radius, [3, 4])
-    prob, kernels = problem(model, start, "four", grid)
+    prob, _ = problem(model, start, "four", grid)
     sol = solve(prob, ROCK2(), grid=grid)
     q = np.ones(N)
     whole = adjoint(sol, q, wrt=("u0", "p", "w"))

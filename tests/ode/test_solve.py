@@ -114,7 +114,7 @@ def test_a_replay_is_bitwise(options):
 
 def test_a_grid_must_fit(prob):
     sol = solve(prob, **TIGHT)
-    with pytest.raises(IradError, match="runs from 0.0 to 2.0"):
+    with pytest.raises(IradError, match=r"runs from 0\.0 to 2\.0"):
         solve(prob.remake(tspan=(0.0, 3.0)), grid=sol.grid)
     with pytest.raises(IradError, match="stage counts"):
         Grid.uniform(0.0, 1.0, 2, stages=300)

@@ -180,7 +180,7 @@ def test_unwritten_entries_of_scratch_are_constants():
     assert rate(record(f)) == pytest.approx([7.0, *U[1:-1], 7.0])
 
 
-# refusals --------------------------------------------------------------------------------------------------------------
+# refusals ---------------------------------------------------------------------------------------------------
 
 
 def refused(f, match, error=NotDifferentiableError, u=U, p=None):

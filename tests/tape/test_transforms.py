@@ -129,7 +129,7 @@ def test_gradients_keep_shape_and_type():
     assert np.array_equal(x, np.ones((2, 3)))
 
 
-# never a silent zero -----------------------------------------------------------------------------------------------------
+# never a silent zero ----------------------------------------------------------------------------------------
 
 
 def test_results_that_irad_did_not_compute(setup):
