@@ -11,14 +11,14 @@ from irad.errors import NotDifferentiableError
 from . import ops, refuse
 from .access import parse_access
 from .const import const_value
-from .model import Block, Const, Function, Instr, Value
+from .model import Block, Const, Function, Instr, Loc, Value
 from .tokens import Cursor, Expr, NotParsed, Ref, plain_name
 
 if TYPE_CHECKING:
     from .read import _Lines
 
 _LABEL = re.compile(r'^("[^"]*"|[-\w.$]+):')
-_GUARD = re.compile(r"irad\.guard\.(?:fcmp\.(?P<pred>\w+)|(?P<math>\w+))\.(?P<type>f32|f64)")
+_GUARD = re.compile(r"irad\.guard\.(?:fcmp\.(?P<pred>\w+)|(?P<name>\w+))\.(?P<type>\w+)")
 _STRUCTURED = re.compile(r"irad\.(aload|astore|sload|sstore|accum|accums)\.(\w+)\.(.+)")
 _MAX_FIELDS = 16
 
@@ -92,7 +92,7 @@ class FunctionReader:
             self.values[name] = instr
         return instr
 
-    def _loc(self):  # type: ignore[no-untyped-def]
+    def _loc(self) -> Loc | None:
         return self.module.debug.of(self.line)
 
     def _block(self, name: str) -> Block:
@@ -302,8 +302,10 @@ class FunctionReader:
         if found := _GUARD.fullmatch(callee):
             if found["pred"]:
                 return Instr("fcmp", "i1", args, pred=found["pred"], flags=flags)
+            if found["name"] in ("load", "store"):
+                return Instr(found["name"], type, args[:-1], align=int(const_value(args[-1]) or 0))
             return Instr(
-                "call", type, args, callee=ops.math_callee(found["math"], ops.LONG[found["type"]]), flags=flags
+                "call", type, args, callee=ops.math_callee(found["name"], ops.LONG[found["type"]]), flags=flags
             )
         if callee == "irad.iwrap":
             return Instr("iwrap", "i64", args)
@@ -333,13 +335,9 @@ class FunctionReader:
         """Operands to values; constant expressions to instructions before their user."""
         for i in list(block.instrs):
             for k, v in enumerate(i.operands):
-                if i.op == "phi":
-                    home = i.targets[k]
-                    i.operands[k] = self._value(v, home, lambda home=home: len(home.instrs) - 1, i)
-                else:
-                    i.operands[k] = self._value(v, block, lambda i=i: block.instrs.index(i), i)
+                i.operands[k] = self._value(v, i.targets[k].terminator if i.op == "phi" else i)
 
-    def _value(self, v: Value, block: Block, position: Callable[[], int], user: Instr) -> Value:
+    def _value(self, v: Value, user: Instr) -> Value:
         if isinstance(v, Ref):
             found = self.values.get(v.name)
             if found is None:
@@ -348,15 +346,14 @@ class FunctionReader:
         if isinstance(v, Const) and v.text.startswith("@"):
             constant = self.module.constant(v.text)
             if constant is None:
-                name = plain_name(v.text)
-                raise refuse.unknown(
-                    f"the module-level variable {name}", user.loc, "pass what can change as an argument"
-                )
+                what = f"the module-level variable {plain_name(v.text)}"
+                raise refuse.unknown(what, user.loc, "pass what can change as an argument")
             return constant
         if isinstance(v, Expr):
-            operands = [self._value(o, block, position, user) for o in v.operands]
+            operands = [self._value(o, user) for o in v.operands]
             i = Instr(v.op, v.type, operands, flags=v.flags, elem=v.elem, name="constant", loc=user.loc)
-            return block.insert(position(), i)
+            assert user.block is not None
+            return user.block.insert(user.block.instrs.index(user), i)
         return v
 
 

@@ -31,16 +31,19 @@ _KEPT_FUNCTION_ATTRIBUTES = ("alwaysinline", "noinline", "nounwind")
 _KEPT_ARGUMENT_ATTRIBUTES = ("noalias",)
 
 
-def normalised(source: str | Any) -> str:
-    """The text of a module as LLVM prints it; ``IradError`` where LLVM itself rejects it."""
-    if not isinstance(source, str):
-        return str(source)
+def parsed(text: str) -> Any:
+    """A module of llvmlite's binding; ``IradError`` where LLVM itself rejects the text."""
     try:
-        module = llvm.parse_assembly(source, llvm.create_context())  # the module keeps the context alive
+        module = llvm.parse_assembly(text, llvm.create_context())  # the module keeps its context alive
         module.verify()
-        return str(module)
     except RuntimeError as e:
         raise IradError(f"not a valid LLVM module: {e}") from None
+    return module
+
+
+def normalised(source: str | Any) -> str:
+    """The text of a module (given as text or as a module of the binding) as LLVM prints it."""
+    return str(parsed(source) if isinstance(source, str) else source)
 
 
 def read_function(source: str | Any, name: str) -> Function:

@@ -41,7 +41,7 @@ _CALLS: tuple[tuple[str, str, str], ...] = (
     (r"malloc|calloc|realloc|free", "memory that is allocated inside the kernel", MEMORY),
     (r"numba_rnd_.*|numba_get_np_random_.*|numba_get_py_random_.*|_numba_test_.*", "random numbers",
      "draw them before the launch and pass them as an array"),
-    (r"numba_gil_ensure|numba_gil_release|Py.*|_Py.*|numba_unpickle|numba_runtime_.*", "a call of the Python interpreter",
+    (r"numba_gil_.*|Py.*|_Py.*|numba_unpickle|numba_runtime_.*", "a call of the Python interpreter",
      "write to arrays instead of printing or making Python objects"),
     (r"printf|puts|putchar|vprintf|snprintf", "output", "write to arrays, and print after the launch"),
     (r"numba_.*(gemm|gemv|dot|xx.*|ez.*|raw.*)|[sd]gemm_?|[sd]gemv_?", "a linear algebra library",

@@ -15,7 +15,7 @@ _TOKEN = re.compile(
 )
 
 _TYPE_WORDS = frozenset(
-    "void double float ptr half bfloat fp128 x86_fp80 ppc_fp128 label metadata token x86_amx opaque".split()
+    ("void", "double", "float", "ptr", "half", "bfloat", "fp128", "x86_fp80", "label", "metadata", "token", "x86_amx")
 )
 _INT_TYPE = re.compile(r"i\d+")
 _FLOAT_LITERAL = re.compile(r"[-+]?\d+\.")

@@ -13,13 +13,13 @@ from . import ops
 from .access import access_text
 from .model import Block, Const, Function, Global, Instr, Module, Value
 
-_PLAIN = re.compile(r"[A-Za-z$._][A-Za-z$._0-9]*")
+_PLAIN = re.compile(r"[A-Za-z._-][A-Za-z0-9._-]*")
 _PURE = "memory(none) nounwind willreturn"
 _ATTRIBUTES = {"math": _PURE, "mark": _PURE, "int": "", "memory": ""}
 
 
 def quoted(name: str) -> str:
-    """A name as it stands after ``%`` or ``@``."""
+    """A name as it stands after ``%`` or ``@``, quoted where LLVM would."""
     if _PLAIN.fullmatch(name):
         return name
     return '"' + _escaped(name) + '"'
