@@ -53,7 +53,7 @@ def write_module(module: Module, *, locs: bool = False) -> str:
 
 def write_function(fn: Function, *, locs: bool = False) -> str:
     """The text of one function, from ``define`` to ``}``."""
-    return _Writer(fn, locs).text()
+    return Writer(fn, locs).text()
 
 
 def write_functions(*functions: Function, locs: bool = False) -> str:
@@ -80,7 +80,7 @@ def _declaration(i: Instr, callee: str) -> str:
     return f"declare {i.type} @{quoted(callee)}({args})" + (f" {attributes}" if attributes else "")
 
 
-class _Writer:
+class Writer:
     """Names and text of one function."""
 
     def __init__(self, fn: Function, locs: bool) -> None:
@@ -154,56 +154,56 @@ def _align(i: Instr) -> str:
     return f", align {i.align}" if i.align else ""
 
 
-def _binary(w: _Writer, i: Instr) -> str:
+def _binary(w: Writer, i: Instr) -> str:
     return f"{i.op} {_flags(i)}{w.typed(i.operands[0])}, {w.value(i.operands[1])}"
 
 
-def _unary(w: _Writer, i: Instr) -> str:
+def _unary(w: Writer, i: Instr) -> str:
     return f"{i.op} {_flags(i)}{w.typed(i.operands[0])}"
 
 
-def _cast(w: _Writer, i: Instr) -> str:
+def _cast(w: Writer, i: Instr) -> str:
     return f"{i.op} {_flags(i)}{w.typed(i.operands[0])} to {i.type}"
 
 
-def _compare(w: _Writer, i: Instr) -> str:
+def _compare(w: Writer, i: Instr) -> str:
     return f"{i.op} {_flags(i)}{i.pred} {w.typed(i.operands[0])}, {w.value(i.operands[1])}"
 
 
-def _select(w: _Writer, i: Instr) -> str:
+def _select(w: Writer, i: Instr) -> str:
     return f"select {_flags(i)}{', '.join(map(w.typed, i.operands))}"
 
 
-def _phi(w: _Writer, i: Instr) -> str:
+def _phi(w: Writer, i: Instr) -> str:
     arms = (f"[ {w.value(v)}, {w.label(b)} ]" for v, b in zip(i.operands, i.targets, strict=True))
     return f"phi {_flags(i)}{i.type} {', '.join(arms)}"
 
 
-def _gep(w: _Writer, i: Instr) -> str:
+def _gep(w: Writer, i: Instr) -> str:
     return f"getelementptr {_flags(i)}{i.elem}, {', '.join(map(w.typed, i.operands))}"
 
 
-def _alloca(w: _Writer, i: Instr) -> str:
+def _alloca(w: Writer, i: Instr) -> str:
     return f"alloca {i.elem}{_align(i)}"
 
 
-def _load(w: _Writer, i: Instr) -> str:
+def _load(w: Writer, i: Instr) -> str:
     return f"load {i.type}, {w.typed(i.operands[0])}{_align(i)}"
 
 
-def _store(w: _Writer, i: Instr) -> str:
+def _store(w: Writer, i: Instr) -> str:
     return f"store {w.typed(i.operands[0])}, {w.typed(i.operands[1])}{_align(i)}"
 
 
-def _fields(w: _Writer, i: Instr) -> str:
+def _fields(w: Writer, i: Instr) -> str:
     return ", ".join([f"{i.op} {w.typed(i.operands[0])}", *map(w.typed, i.operands[1:]), *map(str, i.indices)])
 
 
-def _br(w: _Writer, i: Instr) -> str:
+def _br(w: Writer, i: Instr) -> str:
     return "br " + ", ".join([*map(w.typed, i.operands), *(f"label {w.label(b)}" for b in i.targets)])
 
 
-def _switch(w: _Writer, i: Instr) -> str:
+def _switch(w: Writer, i: Instr) -> str:
     (v,) = i.operands
     cases = zip(i.cases, i.targets[1:], strict=True)
     arms = " ".join(f"{v.type} {_case(v.type, c)}, label {w.label(b)}" for c, b in cases)
@@ -214,15 +214,15 @@ def _case(type: str, c: int) -> str:
     return str(c) if type != "i1" else "true" if c & 1 else "false"
 
 
-def _ret(w: _Writer, i: Instr) -> str:
+def _ret(w: Writer, i: Instr) -> str:
     return f"ret {w.typed(i.operands[0]) if i.operands else 'void'}"
 
 
-def _call(w: _Writer, i: Instr) -> str:
+def _call(w: Writer, i: Instr) -> str:
     return f"call {_flags(i)}{i.type} @{quoted(_callee(i))}({', '.join(map(w.typed, i.operands))})"
 
 
-_FORMS: dict[str, Callable[[_Writer, Instr], str]] = {
+_FORMS: dict[str, Callable[[Writer, Instr], str]] = {
     **dict.fromkeys(ops.BINARY, _binary),
     **dict.fromkeys(ops.CASTS, _cast),
     **dict.fromkeys(ops.STRUCTURED, _call),
