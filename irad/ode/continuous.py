@@ -72,7 +72,7 @@ class _AdjointRates:
         self._extra = gradients.size if quadrature else 0
         self._none = Gradients(rhs.parameters, False, [])
         self._way = 1.0 if grid.t[-1] >= grid.t[0] else -1.0
-        self._u, self._seed, self._bar, self._work = (rhs.vector() for _ in range(4))
+        self._u, self._seed, self._bar = (rhs.vector() for _ in range(3))
         self._now = math.nan
 
     def vector(self) -> Vector:
@@ -97,7 +97,7 @@ class _AdjointRates:
         """u(t)."""
         if t != self._now:
             n, theta = self.grid.locate(t)
-            self._trail.interpolate(self._u, n, theta, float(self.grid.h[n]), self._work)
+            self._trail.interpolate(self._u, n, theta, float(self.grid.h[n]))
             self._now = t
         return self._u
 
@@ -127,7 +127,7 @@ class _Watcher:
         for n, theta, w in cotangents:
             self._at.setdefault(self._time(n, theta), []).append(w)
         self._points = np.polynomial.legendre.leggauss(nodes) if nodes else ((), ())
-        self._seed, self._work = rates.rhs.vector(), rates.rhs.vector()
+        self._seed = rates.rhs.vector()
 
     def _time(self, n: int, theta: float) -> float:
         t = self._grid.t
@@ -156,7 +156,7 @@ class _Watcher:
         for x, weight in zip(*self._points, strict=True):
             theta = 0.5 * (1.0 + float(x))
             assert f_new is not None
-            vec.hermite(self._seed, theta, h, u, f, u_new, f_new, self._work)
+            vec.hermite(self._seed, theta, h, u, f, u_new, f_new)
             vec.scale(self._seed, self._seed, -0.5 * h * float(weight))
             when = t + theta * h
             rates.rhs.reverse(rates.state(when), self._seed, None, when, rates._gradients)

@@ -51,7 +51,7 @@ class _Sweep:
         for n, theta, w in cotangents:
             self._by_step.setdefault(n, []).append((theta, w))
         self._lam, self._b, self._w, self._one, self._two = (rhs.vector() for _ in range(5))
-        self._extra, self._slope, self._work = rhs.vector(), rhs.vector(), rhs.vector()
+        self._extra, self._slope = rhs.vector(), rhs.vector()
         self._k = rhs.vector()
         self._stages: list[Vector] = []
         self._seed = rhs.vector()
@@ -73,7 +73,7 @@ class _Sweep:
             assert u_new is not None
             vec.fill(self._seed, 0.0)
             for weight, w in end_slope:
-                vec.accumulate(self._seed, weight, w, self._work)
+                vec.accumulate(self._seed, weight, w)
             self._pull(u_new, self._seed, self._w, grid.last_time(n))
             vec.add(self._lam, self._w)
         slope_used = False
@@ -85,14 +85,14 @@ class _Sweep:
                 vec.add(self._lam, w)
             else:
                 a, b, c, _ = vec.hermite_weights(th, h)
-                vec.accumulate(self._extra, a, w, self._work)
-                vec.accumulate(self._slope, b, w, self._work)
-                vec.accumulate(self._lam, c, w, self._work)
+                vec.accumulate(self._extra, a, w)
+                vec.accumulate(self._slope, b, w)
+                vec.accumulate(self._lam, c, w)
                 slope_used = True
         for th, w in before:
             if 0.0 < th < 1.0:
                 weight = vec.hermite_weights(th, float(grid.h[n - 1]))[3]
-                vec.accumulate(self._slope, weight, w, self._work)
+                vec.accumulate(self._slope, weight, w)
                 slope_used = True
         points = self._points(u, t, h, co.degree, first)
         result = reverse(

@@ -102,7 +102,7 @@ def adaptive(rhs: EvaluatesRates, u: Vector, t0: float, options: Options, radius
     control = Controller()
     limit = stable_length(options.max_stages)
     if options.dt is None:
-        h = _first(rate, t, u, f, rho, abs(t1 - t), way, options, (a, b, k, last))
+        h = _first(rate, t, u, f, rho, abs(t1 - t), way, options, a, k)
     else:
         h = way * min(abs(options.dt), abs(t1 - t))
     while True:
@@ -131,7 +131,7 @@ def adaptive(rhs: EvaluatesRates, u: Vector, t0: float, options: Options, radius
         t_new = stop if hits else t + h
         stages = max(stages, min(stages_for(abs(h) * rho, options.min_stages), options.max_stages))
         new, free = step(rate, t, h, coefficients(stages), u, f, a, b, k, last)
-        error = vec.error_norm(k, u, new, options.rtol, options.atol, free, last)
+        error = vec.error_norm(k, u, new, options.rtol, options.atol)
         run.most_stages = max(run.most_stages, stages)
         run.stage_sum += stages
         jump = hits and len(remaining) > 1 and not rhs.autonomous
@@ -172,24 +172,22 @@ def adaptive(rhs: EvaluatesRates, u: Vector, t0: float, options: Options, radius
             rho, age = radius.at(t, u, f, abs(h), jump), 0
             run.largest_radius = max(run.largest_radius, rho)
         if jump:  # the last error says nothing about what comes: a trial does
-            trial = _first(rate, t, u, f, rho, abs(t1 - t), way, options, (a, b, k, last))
+            trial = _first(rate, t, u, f, rho, abs(t1 - t), way, options, a, k)
             h = way * min(abs(h), FIRST_GROWTH * abs(trial))
     run.u, run.t, run.grid = u, t, grid.finish()
     return run
 
 
 def _first(
-    rate: Rate, t: float, u: Vector, f: Vector, rho: float, span: float, way: float, options: Options,
-    work: tuple[Vector, Vector, Vector, Vector],
+    rate: Rate, t: float, u: Vector, f: Vector, rho: float, span: float, way: float, options: Options, a: Vector, k: Vector
 ) -> float:  # fmt: skip
     """The size of the first step, from one trial evaluation."""
     longest = min(span, options.dtmax)
     h0 = min(longest, 1.0 / rho) if rho > 0.0 else longest
-    a, b, k, last = work
     vec.add_scaled(a, u, way * h0, f)
     rate(a, k, t + way * h0)
     vec.difference(k, k, f)
-    error = h0 * vec.error_norm(k, u, u, options.rtol, options.atol, b, last)
+    error = h0 * vec.error_norm(k, u, u, options.rtol, options.atol)
     return way * first_step(h0, error, longest)
 
 

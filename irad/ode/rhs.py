@@ -96,7 +96,11 @@ class RightHandSide:
         return self.flat(self.u0)
 
     def rate(self, u: Vector, du: Vector, t: float) -> None:
-        """``du = f(u, p, t)``."""
+        """``du = f(u, p, t)``.
+
+        Entries that f never writes are only known to be zero because ``du`` held zeros when it was first used here: use
+        it for rates and sums of rates, never for states.
+        """
         self.counts.f += 1
         if self.recorded is not None:
             self.recorded.rate(u, du, t)

@@ -82,7 +82,7 @@ def step(
     k: Vector,
     last: Vector,
 ) -> tuple[Vector, Vector]:
-    """One step from ``u`` with ``f = f(t, u)``; both are kept.
+    """One step from ``u`` with ``f = f(t, u)``; both are kept. ``k`` and ``last`` are rates: used for nothing else.
 
     Returns the buffer (``a`` or ``b``) with u_{n+1} and the other one; ``k`` then holds the error estimate.
     """
@@ -139,7 +139,7 @@ def reverse(
     vec.scale(b, lam, h * (co.sigma + co.phi))
     pull(m + 1, b, w, t + co.c[m + 1] * h)
     vec.total(new, lam, w)
-    vec.combine(b, h * co.sigma, new, -h * co.phi, lam, w)
+    vec.combine(b, h * co.sigma, new, -h * co.phi, lam)
     pull(m, b, w, t + co.c[m] * h)
     vec.add(new, w)
     for j in range(m - 1, -1, -1):
@@ -151,7 +151,7 @@ def reverse(
             vec.scale(free, new, 1.0 + co.kappa[j])
             new, old, free = free, new, old
         else:
-            vec.combine(old, -co.kappa[j + 1], old, 1.0 + co.kappa[j], new, b)
+            vec.combine(old, -co.kappa[j + 1], old, 1.0 + co.kappa[j], new)
             new, old = old, new
         vec.add(new, w)
     return new

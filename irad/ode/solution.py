@@ -75,7 +75,7 @@ class Trail:
             self.left.append(None if f_new is None else f_new.copy())
         self.states.append(u_new.copy())
 
-    def interpolate(self, out: Vector, n: int, theta: float, h: float, work: Vector) -> None:
+    def interpolate(self, out: Vector, n: int, theta: float, h: float) -> None:
         """The state at a place inside step n."""
         if theta in (0.0, 1.0):
             vec.copy(out, self.states[n + (theta == 1.0)])
@@ -83,7 +83,7 @@ class Trail:
         assert self.slopes is not None
         end = self.left[n]
         assert end is not None
-        vec.hermite(out, theta, h, self.states[n], self.slopes[n], self.states[n + 1], end, work)
+        vec.hermite(out, theta, h, self.states[n], self.slopes[n], self.states[n + 1], end)
 
 
 class Solution:
@@ -141,9 +141,8 @@ class Solution:
             for x in out:
                 vec.copy(x, self._rhs.start())
         elif self._trail is not None and self._trail.slopes is not None:
-            work = self._rhs.vector()
             for x, (n, theta) in zip(out, samples, strict=True):
-                self._trail.interpolate(x, n, theta, float(self.grid.h[n]), work)
+                self._trail.interpolate(x, n, theta, float(self.grid.h[n]))
         else:
             self._rhs.check()
             picker = Picker(samples, self.grid, out)
@@ -166,7 +165,6 @@ class Picker:
         for (n, theta), x in zip(samples, out, strict=True):
             self._by_step.setdefault(n, []).append((theta, x))
         self._n = 0
-        self._work = np.empty_like(out[0]) if out else np.empty(0)
 
     def shortened(self) -> Grid:
         """The grid up to the last step that matters."""
@@ -186,5 +184,5 @@ class Picker:
                 vec.copy(x, u_new if theta else u)
             else:
                 assert f_new is not None
-                vec.hermite(x, theta, h, u, f, u_new, f_new, self._work)
+                vec.hermite(x, theta, h, u, f, u_new, f_new)
         self._n += 1

@@ -162,7 +162,6 @@ class Saver:
         self.states: list[Any] = []
         self.samples: list[Sample] = []
         self._n = 0
-        self._work = rhs.vector()
 
     def begin(self, u: Vector) -> None:
         """The state at t0."""
@@ -194,7 +193,7 @@ class Saver:
             when = self._times[self._next]
             theta = min(max((when - t) / h, math.ulp(0.0)), 1.0 - math.ulp(0.5))
             out = self._rhs.vector() if out is None else out
-            vec.hermite(out, theta, h, u, f, u_new, f_new, self._work)
+            vec.hermite(out, theta, h, u, f, u_new, f_new)
             self._save(when, out, (self._n, theta))
             self._next += 1
         saved = self._next < len(self._times) and self._times[self._next] == t_new

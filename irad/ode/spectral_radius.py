@@ -67,13 +67,13 @@ class PowerMethod:
         self._rhs = rhs
         self._floor = 1.0 / longest if longest > 0.0 else 1.0  # differences below this rate do not matter
         self._v: Vector | None = None
-        self._d, self._work = rhs.vector(), rhs.vector()
+        self._d = rhs.vector()
         self._probe: Vector | None = None
         self._exact = rhs.differentiable
         noise = np.random.default_rng(_SEED).uniform(-1.0, 1.0, rhs.size)
         self._noise = rhs.vector()
         self._noise[:] = noise
-        vec.scale(self._noise, self._noise, 1.0 / max(vec.norm(self._noise, self._work), 1e-300))
+        vec.scale(self._noise, self._noise, 1.0 / max(vec.norm(self._noise), 1e-300))
         self.estimates = self.iterations = self.failures = 0
 
     def at(self, t: float, u: Vector, f: Vector, h: float, doubt: bool) -> float:
@@ -100,10 +100,10 @@ class PowerMethod:
         if warm:
             noise = _NOISE_IN_WARM_START
         else:
-            length = vec.norm(f, self._work)
+            length = vec.norm(f)
             if length > 0.0 and math.isfinite(length):
-                vec.accumulate(v, 1.0 / length, f, self._work)
-        vec.accumulate(v, noise, self._noise, self._work)
+                vec.accumulate(v, 1.0 / length, f)
+        vec.accumulate(v, noise, self._noise)
         return v
 
     def _iterate(self, t: float, u: Vector, f: Vector, v: Vector) -> float:
@@ -112,14 +112,14 @@ class PowerMethod:
         zeros = 0
         rho = math.inf
         for count in range(1, MOST_ITERATIONS + 1):
-            length = vec.norm(v, self._work)
+            length = vec.norm(v)
             if length == 0.0 or not math.isfinite(length):
                 vec.copy(v, self._noise)
-                length = vec.norm(v, self._work)
+                length = vec.norm(v)
             vec.scale(v, v, 1.0 / length)
             self._product(t, u, f, v, self._d)
             self.iterations += 1
-            old, rho = rho, vec.norm(self._d, self._work)
+            old, rho = rho, vec.norm(self._d)
             if not math.isfinite(rho):
                 vec.copy(v, self._noise)
                 return rho
@@ -136,7 +136,7 @@ class PowerMethod:
         else:
             self.failures += 1
             rho = max(recent[-WINDOW:])
-        vec.scale(v, v, 1.0 / vec.norm(v, self._work))
+        vec.scale(v, v, 1.0 / vec.norm(v))
         return rho
 
     def _product(self, t: float, u: Vector, f: Vector, v: Vector, out: Vector) -> None:
@@ -146,7 +146,7 @@ class PowerMethod:
             return
         if self._probe is None:
             self._probe = self._rhs.vector()
-        length = vec.norm(u, self._work)
+        length = vec.norm(u)
         delta = math.sqrt(float(np.finfo(u.dtype).eps)) * (length if length > 0.0 else 1.0)
         vec.add_scaled(self._probe, u, delta, v)
         self._rhs.rate(self._probe, out, t)

@@ -1,21 +1,123 @@
 """All arithmetic on state vectors: stage recurrences, error norm, interpolation, adjoint recurrences.
 
 Vectors are flat and contiguous, of one data type (float32 or float64); scalars are Python floats, so that a float32
-state is computed in float32. Norms add up in double precision and in an order that depends on the length alone. No
-function allocates a vector. Everything here is a candidate for a fused kernel; nothing else in irad.ode does arithmetic
-on vectors.
+state is computed in float32. Sums add up in double precision, in an order that depends on the length alone. Everything
+but a copy and a fill is one pass of compiled code (``vector_code.py``), on threads where that pays; nothing else in
+irad.ode does arithmetic on vectors.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from irad.codegen.cpu import Code, compile_text
+from irad.launch.bound import Bound, BoundLaunch
+from irad.launch.executable import Plan
+from irad.ode.vector_code import OPERATIONS, SIZE, TILE, VECTORS, Operation, module
+
 Vector = npt.NDArray[Any]
 Tolerance = float | Vector
+
+_BYTES_A_NS = 20  # what one core moves: decides from where on threads are used
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What a bound launch wants to know of a block."""
+
+    size: int
+
+    def at(self, word: str) -> int:
+        raise KeyError(word)
+
+    def __contains__(self, word: str) -> bool:
+        return False
+
+
+class _Program:
+    """One operation for one data type, as ``launch.bound`` takes it."""
+
+    sweeps = 1
+
+    def __init__(self, code: Code, op: Operation) -> None:
+        self.layout = _Layout(op.words)
+        self.bodies = (code.address(op.name),)
+
+
+@functools.cache
+def _program(name: str, elem: str) -> _Program:
+    return _Program(_code(elem), OPERATIONS[name])
+
+
+@functools.cache
+def _code(elem: str) -> Code:
+    return compile_text(module(elem))
+
+
+class _Pass:
+    """An operation bound to vectors: set ``scalars``, then call ``run``. Does not keep the vectors alive."""
+
+    __slots__ = ("_bound", "partials", "run", "scalars")
+
+    def __init__(self, name: str, vectors: tuple[Vector, ...]) -> None:
+        first, op = vectors[0], OPERATIONS[name]
+        for v in vectors:
+            if v.dtype != first.dtype or v.size != first.size or not v.flags.c_contiguous:
+                raise ValueError(
+                    f"{name}: vectors of {v.size} {v.dtype} and {first.size} {first.dtype}, or not contiguous"
+                )
+        program = _program(name, "double" if first.dtype == np.float64 else "float")
+        tiles = -(-first.size // TILE)
+        block = np.zeros(op.words, np.int64)
+        block[SIZE] = first.size
+        block[VECTORS : VECTORS + len(vectors)] = [v.ctypes.data for v in vectors]
+        self.partials: npt.NDArray[np.float64] | None = None
+        if op.total:
+            self.partials = np.zeros(tiles)
+            block[op.words - 1] = self.partials.ctypes.data
+        self.scalars = memoryview(block.data).cast("B").cast("d")[op.scalar :]
+        work = first.nbytes * len(vectors) // _BYTES_A_NS
+        self._bound = Bound([BoundLaunch(program, block, Plan(work, (tiles,), ()), {}, {})])  # type: ignore[arg-type]
+        self.run: Callable[[], None] = self._bound.__call__
+
+
+class _Passes:
+    """Bound operations by the identity of their vectors; those of a vector that dies are dropped with it."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], _Pass] = {}
+        self._keys: dict[int, tuple[weakref.ref[Vector], set[tuple[Any, ...]]]] = {}
+
+    def get(self, name: str, *vectors: Vector) -> _Pass:
+        key = (name, *map(id, vectors))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _Pass(name, vectors)
+            for v in vectors:
+                self._of(v).add(key)
+        return found
+
+    def _of(self, v: Vector) -> set[tuple[Any, ...]]:
+        number = id(v)
+        if number not in self._keys:
+            self._keys[number] = (weakref.ref(v, lambda _: self._forget(number)), set())
+        return self._keys[number][1]
+
+    def _forget(self, number: int) -> None:
+        for key in self._keys.pop(number)[1]:
+            self._known.pop(key, None)
+
+
+_passes = _Passes()
+_get = _passes.get
 
 
 def copy(out: Vector, x: Vector) -> None:
@@ -27,94 +129,97 @@ def fill(out: Vector, value: float) -> None:
 
 
 def add_scaled(out: Vector, x: Vector, c: float, k: Vector) -> None:
-    """``out = x + c k`` (``out`` is neither ``x`` nor ``k``)."""
-    np.multiply(k, c, out=out)
-    out += x
+    """``out = x + c k``."""
+    p = _get("add_scaled", out, x, k)
+    p.scalars[0] = c
+    p.run()
 
 
 def recur(out: Vector, g: Vector, older: Vector, kappa: float, c: float, k: Vector) -> None:
-    """``out = g + kappa (g - older) + c k``; ``out`` may be ``older``, ``k`` is lost. Exact for k = 0, g = older."""
-    np.subtract(g, older, out=out)
-    out *= kappa
-    out += g
-    k *= c
-    out += k
+    """``out = g + kappa (g - older) + c k``; ``out`` may be ``older``. Exact for k = 0 and g = older."""
+    p = _get("recur", out, g, older, k)
+    scalars = p.scalars
+    scalars[0] = kappa
+    scalars[1] = c
+    p.run()
 
 
 def finish(g: Vector, k: Vector, last: Vector, sigma: float, phi: float) -> None:
-    """The end of a step: ``k = phi (last - k)``, the error, and ``g = g + sigma last + k``; ``last`` is lost."""
-    np.subtract(last, k, out=k)
-    k *= phi
-    last *= sigma
-    g += last
-    g += k
+    """The end of a step: ``k = phi (last - k)``, the error, and ``g = g + sigma last + k``."""
+    p = _get("finish", g, k, last)
+    p.scalars[0] = sigma
+    p.scalars[1] = phi
+    p.run()
 
 
-def error_norm(e: Vector, u: Vector, v: Vector, rtol: Tolerance, atol: Tolerance, work: Vector, more: Vector) -> float:
-    """Root mean square of ``e / (atol + rtol max(|u|, |v|))``. ``work`` and ``more`` are lost."""
-    np.abs(u, out=work)
-    if v is not u:
-        np.abs(v, out=more)
-        np.maximum(work, more, out=work)
-    work *= rtol
-    work += atol
-    np.divide(e, work, out=work)
-    return rms(work, work)
-
-
-def rms(x: Vector, work: Vector) -> float:
-    """Root mean square; 0 for an empty vector, inf or nan where an entry is."""
-    if x.size == 0:
+def error_norm(e: Vector, u: Vector, v: Vector, rtol: Tolerance, atol: Tolerance) -> float:
+    """Root mean square of ``e / (atol + rtol max(|u|, |v|))``; 0 for empty vectors, inf or nan where an entry is."""
+    if e.size == 0:
         return 0.0
-    return norm(x, work) / math.sqrt(x.size)
+    many = [t for t in (rtol, atol) if not isinstance(t, float)]
+    suffix = "" if not many else "_ra" if len(many) == 2 else "_r" if not isinstance(rtol, float) else "_a"
+    p = _get(f"weighted{suffix}", e, u, v, *many)
+    for i, t in enumerate(t for t in (rtol, atol) if isinstance(t, float)):
+        p.scalars[i] = t
+    return math.sqrt(_sum(p) / e.size)
 
 
-def norm(x: Vector, work: Vector) -> float:
-    """Euclidean length. ``work`` (may be ``x``) is lost."""
-    np.multiply(x, x, out=work)
-    return math.sqrt(float(np.add.reduce(work, dtype=np.float64)))
+def _sum(p: _Pass) -> float:
+    p.run()
+    assert p.partials is not None
+    return float(np.add.reduce(p.partials))
 
 
-def dot(x: Vector, y: Vector, work: Vector) -> float:
-    np.multiply(x, y, out=work)
-    return float(np.add.reduce(work, dtype=np.float64))
+def norm(x: Vector) -> float:
+    """Euclidean length."""
+    return math.sqrt(_sum(_get("squares", x)))
+
+
+def dot(x: Vector, y: Vector) -> float:
+    """Sum of products."""
+    return _sum(_get("products", x, y))
+
+
+def finite(x: Vector) -> bool:
+    """Whether no entry is infinite or nan."""
+    return _sum(_get("nothings", x)) == 0.0
 
 
 def scale(out: Vector, x: Vector, c: float) -> None:
     """``out = c x`` (``out`` may be ``x``)."""
-    np.multiply(x, c, out=out)
+    p = _get("scale", out, x)
+    p.scalars[0] = c
+    p.run()
 
 
 def add(out: Vector, x: Vector) -> None:
     """``out = out + x``."""
-    out += x
+    _get("add", out, x).run()
 
 
 def total(out: Vector, x: Vector, y: Vector) -> None:
     """``out = x + y``."""
-    np.add(x, y, out=out)
+    _get("total", out, x, y).run()
 
 
 def difference(out: Vector, x: Vector, y: Vector) -> None:
-    """``out = x - y``."""
-    np.subtract(x, y, out=out)
+    """``out = x - y`` (``out`` may be one of them)."""
+    _get("difference", out, x, y).run()
 
 
-def accumulate(out: Vector, c: float, x: Vector, work: Vector) -> None:
-    """``out = out + c x``; ``work`` is lost."""
-    np.multiply(x, c, out=work)
-    out += work
+def accumulate(out: Vector, c: float, x: Vector) -> None:
+    """``out = out + c x``."""
+    p = _get("accumulate", out, x)
+    p.scalars[0] = c
+    p.run()
 
 
-def combine(out: Vector, a: float, x: Vector, b: float, y: Vector, work: Vector) -> None:
-    """``out = a x + b y`` (``out`` may be ``x`` or neither, not ``y``); ``work`` is lost."""
-    np.multiply(y, b, out=work)
-    np.multiply(x, a, out=out)
-    out += work
-
-
-def finite(x: Vector) -> bool:
-    return bool(np.isfinite(x).all())
+def combine(out: Vector, a: float, x: Vector, b: float, y: Vector) -> None:
+    """``out = a x + b y`` (``out`` may be one of them)."""
+    p = _get("combine", out, x, y)
+    p.scalars[0] = a
+    p.scalars[1] = b
+    p.run()
 
 
 def hermite_weights(theta: float, h: float) -> tuple[float, float, float, float]:
@@ -128,10 +233,9 @@ def hermite_weights(theta: float, h: float) -> tuple[float, float, float, float]
     )
 
 
-def hermite(out: Vector, theta: float, h: float, u0: Vector, f0: Vector, u1: Vector, f1: Vector, work: Vector) -> None:
-    """Cubic Hermite interpolation inside a step; ``work`` is lost."""
-    a, b, c, d = hermite_weights(theta, h)
-    np.multiply(u0, a, out=out)
-    for weight, x in ((b, f0), (c, u1), (d, f1)):
-        np.multiply(x, weight, out=work)
-        out += work
+def hermite(out: Vector, theta: float, h: float, u0: Vector, f0: Vector, u1: Vector, f1: Vector) -> None:
+    """Cubic Hermite interpolation inside a step."""
+    p = _get("hermite", out, u0, f0, u1, f1)
+    for i, weight in enumerate(hermite_weights(theta, h)):
+        p.scalars[i] = weight
+    p.run()

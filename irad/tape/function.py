@@ -49,6 +49,7 @@ class RecordedFunction:
         self.environment = Environment(p, copy)
         self._root: _Branch | Program | None = None
         self._bound: dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = {}
+        self._rates: dict[tuple[int, int, int], Bound] = {}  # a Bound keeps what its key names
         self.programs: list[Program] = []
         first = self.program(t)
         for number in range(len(first.regions)):  # take the copies now
@@ -95,8 +96,13 @@ class RecordedFunction:
 
     def rate(self, u: Array, du: Array, t: float) -> None:
         """``du = f(u, p, t)``."""
-        program = self.program(t)
-        self._get(("rate", program, u, du), lambda: Bound(program, self.environment, u, du))(t)
+        program = self._root if type(self._root) is Program else self.program(t)
+        key = (id(program), id(u), id(du))
+        bound = self._rates.get(key)
+        if bound is None:
+            self._make_room(self._rates)
+            bound = self._rates[key] = Bound(program, self.environment, u, du)
+        bound(t)
 
     def tangent(self, u: Array, du: Array, u_dot: Array, du_dot: Array, t: float, fixed: Tangents) -> None:
         """``du = f``, and ``du_dot`` its derivative along ``u_dot`` and the fixed tangents of p and captured arrays."""
@@ -126,14 +132,19 @@ class RecordedFunction:
         key = (what[0], *(id(x) for x in what[1:]))
         entry = self._bound.get(key)
         if entry is None:
-            if len(self._bound) >= _MANY:
-                self._bound.clear()
+            self._make_room(self._bound)
             entry = self._bound[key] = (what, make())  # ``what`` keeps the ids valid
         return entry[1]
+
+    @staticmethod
+    def _make_room(bound: dict[Any, Any]) -> None:
+        if len(bound) >= _MANY:
+            bound.clear()
 
     def release(self) -> None:
         """Forget all bound launches, and with them the buffers they hold."""
         self._bound.clear()
+        self._rates.clear()
 
     def captured(self, wanted: str | Array) -> tuple[str, Array]:
         """The name and the array of something to differentiate by: a captured array's name, or the array itself."""

@@ -53,6 +53,20 @@ def name_of(kernel: Any) -> str:
     return getattr(kernel, "__name__", None) or type(kernel).__name__
 
 
+def overwrites(kernel: Any, args: Sequence[Any], name: str) -> bool:
+    """Whether a launch writes the same entries of ``name`` whatever the values are, and reads none of them.
+
+    Then what these entries held before does not matter, and all others stay as they are.
+    """
+    if not hasattr(kernel, "specialise"):
+        return False
+    stages = [stage.point for stage in kernel.specialise(args).stages]
+    if any(name in point.read for point in stages):
+        return False
+    stores = [i for point in stages for i in point.fn.instrs() if i.op == "astore" and i.array == name]
+    return all(i.access is not None and i.access.always for i in stores)
+
+
 def bind(kernel: Any, args: Sequence[Any], hidden: Mapping[str, Array]) -> Any:
     """The launch itself; ``hidden`` replaces arrays that the kernel captures."""
     if not hidden:

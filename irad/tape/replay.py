@@ -82,13 +82,15 @@ class Environment:
 class Bound:
     """The launches of one program on one pair of state and rate vectors; ``bound(t)`` evaluates the rate.
 
-    ``rate`` is filled with zeros first. Scalars are set to their values at ``t``.
+    The rate starts from zeros. Where the launches write the same entries at every call and read none of them, it is
+    filled once, here: then no one may write to the other entries of ``du`` anything but zeros. Scalars are set to
+    their values at ``t``.
     """
 
     def __init__(self, program: Program, environment: Environment, u: Array, du: Array) -> None:
         self._rate = du
         self._p = environment.p.flat
-        self._keep = (u, du)
+        self._keep = (program, u, du)
         self._plan = program.plan
         self._restore = environment.restore(program)
         memory = memory_map(program, environment, as_bytes(u), as_bytes(du))
@@ -98,9 +100,12 @@ class Bound:
         for launch in program.launches:
             self._launches.append(self._scalars.watch(launch, bind(launch, memory, values)))
         self._timed = program.depends_on_time
+        self._fill = not overwrites_rate(program, memory, values)
+        du.fill(0)
 
     def __call__(self, t: float) -> None:
-        self._rate.fill(0)
+        if self._fill:
+            self._rate.fill(0)
         if self._restore is not None:
             self._restore()
         if self._timed:
@@ -157,6 +162,17 @@ def hidden(launch: Launch, memory: Sequence[Bytes]) -> dict[str, Array]:
 def bind(launch: Launch, memory: Sequence[Bytes], values: Sequence[float]) -> Any:
     """The launch on this memory, with the traced scalars' values from the program's plan."""
     return kernels.bind(launch.kernel, arguments(launch, memory, values), hidden(launch, memory))
+
+
+def overwrites_rate(program: Program, memory: Sequence[Bytes], values: Sequence[float]) -> bool:
+    """Whether no launch depends on what the rate held, and all write to the same places at every call."""
+    for launch in program.launches:
+        for name, view in launch.views():
+            if view.region == RATE and not (
+                name in launch.written and kernels.overwrites(launch.kernel, arguments(launch, memory, values), name)
+            ):
+                return False
+    return True
 
 
 def as_bytes(array: Array) -> Bytes:

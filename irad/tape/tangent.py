@@ -11,7 +11,7 @@ from irad.tape import kernels
 from irad.tape.activity import find
 from irad.tape.memory import Bytes, View, aligned
 from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Launch, Program, Traced
-from irad.tape.replay import Environment, Scalars, arguments, as_bytes, bind, hidden, memory_map
+from irad.tape.replay import Environment, Scalars, arguments, as_bytes, bind, hidden, memory_map, overwrites_rate
 from irad.tape.scalars import TIME, Leaf
 
 Array = npt.NDArray[Any]
@@ -52,7 +52,10 @@ class Tangents:
 
 
 class BoundTangent:
-    """``bound(t)`` writes the rate to ``du``, its derivative to ``du_dot``; directions are ``u_dot`` and ``fixed``."""
+    """``bound(t)`` writes the rate to ``du``, its derivative to ``du_dot``; directions are ``u_dot`` and ``fixed``.
+
+    What :class:`~irad.tape.replay.Bound` says of zeros in ``du`` holds for ``du_dot`` as well.
+    """
 
     def __init__(
         self, program: Program, environment: Environment, u: Array, du: Array, u_dot: Array, du_dot: Array,
@@ -85,6 +88,9 @@ class BoundTangent:
                     tangents[name] = view.on(self._dot(program, view.region, dots, environment))
             self._bind(launch, memory, values, tangents, active[index].scalars)
         self._timed = program.depends_on_time
+        self._fill = not overwrites_rate(program, memory, values)
+        du.fill(0)
+        du_dot.fill(0)
 
     def _dot(self, program: Program, number: int, dots: dict[int, Bytes], environment: Environment) -> Bytes:
         if number not in dots:
@@ -114,8 +120,9 @@ class BoundTangent:
         self._dots += [(bound.set, f"{n}.tangent", places[n].output) for n in scalars if places[n].node.varies]
 
     def __call__(self, t: float) -> None:
-        self._rate.fill(0)
-        self._rate_dot.fill(0)
+        if self._fill:
+            self._rate.fill(0)
+            self._rate_dot.fill(0)
         for memory in self._scratch:
             memory.fill(0)
         if self._restore is not None:
