@@ -53,6 +53,11 @@ def inline(text: str, keep: Iterable[str], *, branches: bool = False) -> str:
     return str(module)
 
 
+def inline_keeping_branches(text: str, name: str) -> str:
+    """:func:`inline` as it is done before differentiating: into one function, every branch a branch."""
+    return inline(text, {name}, branches=True)
+
+
 def optimise(text: str) -> str:
     """LLVM's O2 without vectorising and interleaving. Loops of known length are unrolled."""
     module = parsed(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .canonical import inline, optimise
+from .canonical import inline_keeping_branches, optimise
 from .decisions import exact_decisions
 from .guard import guard_memory, guard_values
 from .ir.model import Function
@@ -25,4 +25,4 @@ def prepare_function(text: str, name: str, weak: frozenset[str]) -> Function:
 
 def canonical_text(text: str, name: str) -> str:
     """The LLVM text that :func:`prepare_function` reads: guarded, inlined and simplified by LLVM."""
-    return optimise(guard_memory(inline(guard_values(text), {name}, branches=True)))
+    return optimise(guard_memory(inline_keeping_branches(guard_values(text), name)))
