@@ -57,6 +57,11 @@ def _powi(x: Any, n: int) -> Any:
         return np.power(x, type(x)(n))
 
 
+def _gamma_edge(x: Any) -> float:
+    """Infinite at zero and beyond the range; not defined at negative integers."""
+    return math.copysign(math.inf, x) if x >= 0 else math.nan
+
+
 _SAME = "sqrt sin cos exp exp2 log log2 log10 floor ceil trunc rint fabs copysign tan sinh cosh tanh expm1 log1p cbrt"
 _SHORT = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
@@ -86,7 +91,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "erf": _in_double(math.erf),
     "erfc": _in_double(math.erfc),
     "lgamma": _in_double(math.lgamma, lambda x: math.inf),
-    "tgamma": _in_double(math.gamma),
+    "tgamma": _in_double(math.gamma, _gamma_edge),
     "fdim": lambda x, y: x + y if np.isnan(x) or np.isnan(y) else x - y if x > y else type(x)(0),
     "remainder": _in_double(math.remainder),
 }
