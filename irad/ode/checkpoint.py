@@ -22,7 +22,7 @@ def schedule(steps: int, slots: int) -> Iterator[Action]:
     to n and reverse step n; ``(FREE, n, 0)``: the state at n is no longer needed.
 
     >>> list(schedule(3, 2))
-    [('advance', 0, 2), ('reverse', 2, 2), ('free', 2, 0), ('reverse', 1, 0), ('reverse', 0, 0)]
+    [('advance', 0, 1), ('reverse', 2, 1), ('reverse', 1, 1), ('free', 1, 0), ('reverse', 0, 0)]
     """
     if slots < 1:
         raise ValueError("a schedule needs at least one state")

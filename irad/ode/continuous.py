@@ -161,4 +161,4 @@ class _Watcher:
             when = t + theta * h
             rates.rhs.reverse(rates.state(when), self._seed, None, when, rates._gradients)
         if len(self._points[0]):
-            rates._gradients.collect()
+            rates._gradients.settle()

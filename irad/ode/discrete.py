@@ -102,7 +102,7 @@ class _Sweep:
         vec.add(result, self._extra)
         others = [x for x in (self._lam, self._one, self._two) if x is not result]
         self._lam, self._one, self._two = result, others[0], others[1]
-        self._gradients.collect()
+        self._gradients.settle()
 
     def end_matters(self, n: int) -> bool:
         """Whether the rate at the end of step n is not the first stage of step n + 1 but is used by a cotangent."""

@@ -179,7 +179,8 @@ def adaptive(rhs: EvaluatesRates, u: Vector, t0: float, options: Options, radius
 
 
 def _first(
-    rate: Rate, t: float, u: Vector, f: Vector, rho: float, span: float, way: float, options: Options, a: Vector, k: Vector
+    rate: Rate, t: float, u: Vector, f: Vector, rho: float, span: float, way: float, options: Options, a: Vector,
+    k: Vector,
 ) -> float:  # fmt: skip
     """The size of the first step, from one trial evaluation."""
     longest = min(span, options.dtmax)

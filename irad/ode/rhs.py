@@ -103,8 +103,11 @@ class RightHandSide:
         """
         self.counts.f += 1
         if self.recorded is not None:
-            self.recorded.rate(u, du, t)
-            return
+            try:
+                self.recorded.rate(u, du, t)
+                return
+            except NotDifferentiableError as error:  # a branch that comes up at this t cannot be recorded
+                self.recorded, self.reason = None, error
         vec.fill(du, 0.0)
         result = self.f(self.shaped(du), self.state(u), self.p, t)
         if result is not None:

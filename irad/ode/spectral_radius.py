@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from irad.errors import IradError
+from irad.errors import IradError, NotDifferentiableError
 from irad.ode import vectors as vec
 from irad.ode.rhs import RightHandSide
 from irad.ode.vectors import Vector
@@ -69,7 +69,7 @@ class PowerMethod:
         self._v: Vector | None = None
         self._d = rhs.vector()
         self._probe: Vector | None = None
-        self._exact = rhs.differentiable
+        self._exact = self._possible = rhs.differentiable
         noise = np.random.default_rng(_SEED).uniform(-1.0, 1.0, rhs.size)
         self._noise = rhs.vector()
         self._noise[:] = noise
@@ -86,7 +86,7 @@ class PowerMethod:
         if not math.isfinite(rho) and self._exact:
             self._exact = False  # an infinite derivative somewhere: see what a finite step away makes of it
             rho = self._iterate(t, u, f, self._start(f, True))
-            self._exact = True
+            self._exact = self._possible
         return SAFETY * checked(rho, t, "the power method")
 
     def _start(self, f: Vector, doubt: bool) -> Vector:
@@ -142,8 +142,11 @@ class PowerMethod:
     def _product(self, t: float, u: Vector, f: Vector, v: Vector, out: Vector) -> None:
         """``out = J v`` for a unit vector ``v``."""
         if self._exact:
-            self._rhs.tangent(u, v, out, t)
-            return
+            try:
+                self._rhs.tangent(u, v, out, t)
+                return
+            except NotDifferentiableError:  # a kernel that runs but has no derivative
+                self._exact = self._possible = False
         if self._probe is None:
             self._probe = self._rhs.vector()
         length = vec.norm(u)

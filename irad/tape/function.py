@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from irad.errors import IradError
 from irad.tape.captures import Names, names_of
-from irad.tape.memory import owner_of, span
+from irad.tape.memory import Workspace, owner_of, span
 from irad.tape.program import Function, Program, build
 from irad.tape.replay import Bound, Environment
 from irad.tape.reverse import BoundReverse, Gradients
@@ -23,7 +23,7 @@ from irad.tape.tangent import BoundTangent, Tangents
 from irad.tape.tree import Parameters
 
 Array = npt.NDArray[Any]
-_MANY = 256  # bound launches kept; a solve needs some ten, an adjoint one a stage
+_MANY = 4096  # bound launches kept; a solve needs some ten, an adjoint two a stage
 
 
 class _Branch:
@@ -51,6 +51,7 @@ class RecordedFunction:
         self._bound: dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = {}
         self._rates: dict[tuple[int, int, int], Bound] = {}  # a Bound keeps what its key names
         self.programs: list[Program] = []
+        self._workspace = Workspace()
         first = self.program(t)
         for number in range(len(first.regions)):  # take the copies now
             if first.regions[number].kind == "captured":
@@ -109,7 +110,7 @@ class RecordedFunction:
         program = self.program(t)
         self._get(
             ("tangent", program, u, du, u_dot, du_dot, fixed),
-            lambda: BoundTangent(program, self.environment, u, du, u_dot, du_dot, fixed),
+            lambda: BoundTangent(program, self.environment, u, du, u_dot, du_dot, fixed, self._workspace),
         )(t)
 
     def reverse(self, u: Array, seed: Array, u_bar: Array | None, t: float, gradients: Gradients) -> None:
@@ -125,7 +126,7 @@ class RecordedFunction:
         program = self.program(t)
         return self._get(
             ("reverse", program, u, seed, u_bar, gradients),
-            lambda: BoundReverse(program, self.environment, u, seed, u_bar, gradients),
+            lambda: BoundReverse(program, self.environment, u, seed, u_bar, gradients, self._workspace),
         )
 
     def _get(self, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
@@ -145,6 +146,7 @@ class RecordedFunction:
         """Forget all bound launches, and with them the buffers they hold."""
         self._bound.clear()
         self._rates.clear()
+        self._workspace.clear()
 
     def captured(self, wanted: str | Array) -> tuple[str, Array]:
         """The name and the array of something to differentiate by: a captured array's name, or the array itself."""

@@ -63,8 +63,24 @@ def overwrites(kernel: Any, args: Sequence[Any], name: str) -> bool:
     stages = [stage.point for stage in kernel.specialise(args).stages]
     if any(name in point.read for point in stages):
         return False
-    stores = [i for point in stages for i in point.fn.instrs() if i.op == "astore" and i.array == name]
-    return all(i.access is not None and i.access.always for i in stores)
+    for point in stages:
+        for block in point.fn.blocks:
+            if any(i.op == "astore" and i.array == name for i in block.instrs) and _avoidable(point.fn, block):
+                return False
+    return True
+
+
+def _avoidable(fn: Any, block: Any) -> bool:
+    """Whether some way through a function does not touch this block."""
+    seen, stack = {id(block)}, [fn.blocks[0]]
+    while stack:
+        b = stack.pop()
+        if id(b) not in seen:
+            seen.add(id(b))
+            if not b.successors:
+                return True
+            stack.extend(b.successors)
+    return False
 
 
 def bind(kernel: Any, args: Sequence[Any], hidden: Mapping[str, Array]) -> Any:

@@ -7,6 +7,7 @@ strides and a data type. Shadows and tangents of a region have the same layout, 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +79,24 @@ def aligned(size: int, like: int = 0) -> Bytes:
     memory = np.empty(size + _ALIGN, np.uint8)
     start = (like - memory.ctypes.data) % _ALIGN
     return memory[start : start + size]
+
+
+class Workspace:
+    """Memory by key, shared by launches that run one after another."""
+
+    def __init__(self) -> None:
+        self._memory: dict[Hashable, Bytes] = {}
+
+    def get(self, key: Hashable, size: int, like: int = 0) -> Bytes:
+        """The memory of a key: zeros at first, afterwards what the last user left in it."""
+        memory = self._memory.get(key)
+        if memory is None or memory.size != size:
+            memory = self._memory[key] = aligned(size, like)
+            memory.fill(0)
+        return memory
+
+    def clear(self) -> None:
+        self._memory.clear()
 
 
 def vector(size: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -23,6 +23,7 @@ from irad.tape.memory import View, as_address, overlap, owner_of, span
 from irad.tape.record import RawLaunch, Recorder, recording
 from irad.tape.scalars import TIME, ScalarPlan, TracedBool, TracedScalar, same_value
 from irad.tape.tree import Parameters
+from irad.tape.values import Value
 from irad.tape.where import Line
 
 STATE, RATE, FIRST_PARAMETER = 0, 1, 2
@@ -193,6 +194,13 @@ class _Builder:
         one, two = self.first.launches, self.second.launches
         if len(one) != len(two) or any(a.kernel is not b.kernel for a, b in zip(one, two, strict=True)):
             self._differs(one[0].loc if one else None, "the launches")
+        for raw in one:
+            if any(isinstance(a, Value) for a in raw.args):
+                raise IradError(
+                    f"{raw.title} is launched on a traced value that the right-hand side captures",
+                    loc=raw.loc,
+                    remedy="pass what is differentiated through p (prob.remake(p=...)), or use irad.adjoint(wrt=...)",
+                )
         described = [describe(raw.kernel, [_sample(a) for a in raw.args]) for raw in one]
         arrays = []  # every NumPy array first, so that regions know their spans before views are made
         for a, b, d in zip(one, two, described, strict=True):

@@ -7,6 +7,7 @@ first adjoint that touches it or filled with zeros before.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from irad.errors import ShadowError
 from irad.tape import kernels
 from irad.tape.activity import Active, find
 from irad.tape.kernels import Saves
-from irad.tape.memory import Bytes, View, aligned, as_address, overlap, owner_of, span
+from irad.tape.memory import Bytes, View, Workspace, aligned, as_address, overlap, owner_of, span
 from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Launch, Program, Region, Traced
 from irad.tape.replay import Environment, Scalars, arguments, as_bytes, bind, hidden, memory_map
 from irad.tape.scalars import TIME, Leaf
@@ -30,8 +31,8 @@ Needs = tuple[frozenset[str], Saves]
 class Gradients:
     """Where cotangents of parameters and captured arrays are added up, over any number of evaluations.
 
-    ``p``: whether parameters are differentiated. ``captured``: captured arrays that are. ``total()`` moves what has
-    come together since the last call into double-precision sums and clears it.
+    ``p``: whether parameters are differentiated. ``captured``: captured arrays that are. Sums are in double precision:
+    ``settle()``, called now and then, moves what has come together in single precision there, ``collect()`` everything.
     """
 
     def __init__(self, parameters: Parameters, p: bool, captured: Sequence[Array]) -> None:
@@ -96,7 +97,7 @@ class Gradients:
             start += part.size
 
     def collect(self) -> None:
-        """Move what was added since the last time into the double-precision sums."""
+        """Move what was added since the last time into ``p`` and ``arrays``."""
         for total, part in zip(self.p, self._p, strict=True):
             total += part
             part.fill(0)
@@ -104,6 +105,11 @@ class Gradients:
             self.arrays[i] += view
         for memory in self._shadows.values():
             memory.fill(0)
+
+    def settle(self) -> None:
+        """The same, if some of it is in single precision, which is no place for long sums."""
+        if any(part.dtype != np.float64 for part in self._p) or any(v.dtype != np.float64 for _, v in self._views):
+            self.collect()
 
 
 def _inside(array: Array, region: Region) -> bool:
@@ -120,8 +126,9 @@ class BoundReverse:
 
     def __init__(
         self, program: Program, environment: Environment, u: Array, seed: Array, u_bar: Array | None,
-        gradients: Gradients,
+        gradients: Gradients, workspace: Workspace,
     ) -> None:  # fmt: skip
+        self._workspace, self._key = workspace, id(program)
         self._program, self._environment, self._gradients = program, environment, gradients
         self._keep = (u, seed, u_bar)
         self._steps: list[Callable[[], Any]] = []
@@ -133,8 +140,8 @@ class BoundReverse:
         roots = gradients.regions(program) | ({STATE} if u_bar is not None else set())
         self._active = find(program, roots, gradients.leaf, backward=True)
         self._values = self._plan.at(self._p, 0.0)
-        self._rate = np.zeros_like(u)
-        memory = memory_map(program, environment, as_bytes(u), as_bytes(self._rate))
+        self._rate = workspace.get((self._key, "rate"), u.nbytes)
+        memory = memory_map(program, environment, as_bytes(u), self._rate)
         needs = {a.index: self._needs(a, memory) for a in self._active}
         self.reads_state = self._forward(memory, needs)
         for a in self._active:
@@ -212,7 +219,8 @@ class BoundReverse:
 
     def _save(self, index: int, name: str, view: View, memory: Sequence[Bytes]) -> Callable[[], Any]:
         source = view.on(memory[view.region])
-        copy = np.empty_like(source, order="K")
+        size = source.size * source.itemsize
+        copy = self._workspace.get((self._key, index, name), size).view(source.dtype).reshape(source.shape)
         self._saved[(index, name)] = copy
         return lambda: np.copyto(copy, source)
 
@@ -235,10 +243,13 @@ class BoundReverse:
             for name, view in views.items():
                 n = view.region
                 if n not in shadows:
-                    shadows[n] = aligned(program.regions[n].size, program.regions[n].low)
+                    region = program.regions[n]
+                    shadows[n] = self._workspace.get((self._key, "shadow", n), region.size, region.low)
                 clash = [o for o, v in views.items() if o in used and overlap(v, view)]
                 if clash:  # one array under two names: a shadow of its own, added afterwards
-                    own = np.zeros(view.shape, view.dtype)
+                    size = view.dtype.itemsize * math.prod(view.shape)
+                    spare = self._workspace.get((self._key, active.index, f"shadow of {name}"), size)
+                    own = spare.view(view.dtype).reshape(view.shape)
                     used[name] = own
                     assign.append(name)
                     extra.append((view.on(shadows[n]), own))
@@ -307,7 +318,4 @@ def _adder(target: Array, part: Array) -> Callable[[], Any]:
 
 def _covers(view: View, size: int) -> bool:
     """Whether a view is the whole of its region."""
-    count = 1
-    for n in view.shape:
-        count *= n
-    return count * view.dtype.itemsize == size
+    return math.prod(view.shape) * view.dtype.itemsize == size

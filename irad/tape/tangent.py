@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from irad.tape import kernels
 from irad.tape.activity import find
-from irad.tape.memory import Bytes, View, aligned
+from irad.tape.memory import Bytes, View, Workspace
 from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Launch, Program, Traced
 from irad.tape.replay import Environment, Scalars, arguments, as_bytes, bind, hidden, memory_map, overwrites_rate
 from irad.tape.scalars import TIME, Leaf
@@ -59,11 +59,12 @@ class BoundTangent:
 
     def __init__(
         self, program: Program, environment: Environment, u: Array, du: Array, u_dot: Array, du_dot: Array,
-        fixed: Tangents,
+        fixed: Tangents, workspace: Workspace,
     ) -> None:  # fmt: skip
         self._rate, self._rate_dot = du, du_dot
         self._p, self._plan, self._fixed = environment.p.flat, program.plan, fixed
         self._keep = (u, u_dot)
+        self._workspace = workspace
         self._restore = environment.restore(program)
         memory = memory_map(program, environment, as_bytes(u), as_bytes(du))
         roots = fixed.regions(program) | {STATE}
@@ -99,8 +100,9 @@ class BoundTangent:
                 assert self._fixed.p is not None
                 dots[number] = as_bytes(self._fixed.p[number - FIRST_PARAMETER])
             else:
-                dots[number] = aligned(region.size, region.low)
-                dots[number].fill(0)
+                memory = self._workspace.get((id(program), id(self._fixed), "dot", number), region.size, region.low)
+                memory.fill(0)
+                dots[number] = memory
                 self._fixed.fill(program, number, dots[number])
                 if region.written:
                     self._scratch.append(dots[number])

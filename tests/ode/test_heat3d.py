@@ -3,13 +3,13 @@
 Run with a NumPy stand-in for the kernel and with the real one.
 """
 
-import importlib
-
 import numpy as np
 import pytest
 from fake_kernels import FakeKernel, heat_kernel
 from ode_problems import Anomalies
 
+from irad.domains import interior
+from irad.kernel import kernel
 from irad.ode.adjoint import adjoint
 from irad.ode.problem import ODEProblem
 from irad.ode.rock2 import ROCK2
@@ -22,16 +22,9 @@ SUM, SENSITIVITY = 8885.926770894, -9605.321476019  # of the final state at lam 
 
 
 def real_kernel():
-    try:
-        irad = importlib.import_module("irad")
-        decorate = irad.kernel
-        assert callable(decorate)
-    except (ImportError, AttributeError, AssertionError) as error:
-        pytest.skip(f"irad.kernel is not there: {error}")
-
-    @decorate
+    @kernel
     def diffusion3d_step(dT, T, Ci, lam, dx):
-        i, j, k = irad.interior(dT)
+        i, j, k = interior(dT)
         dT[i, j, k] = (
             lam[0]
             * Ci[i, j, k]
@@ -46,7 +39,7 @@ def real_kernel():
 
 
 @pytest.fixture(scope="module", params=["fake", "real"])
-def kernel(request):
+def heat(request):
     return heat_kernel() if request.param == "fake" else real_kernel()
 
 
@@ -55,11 +48,11 @@ def setup():
     return Anomalies()
 
 
-def problem(kernel, setup, p=1.0):
+def problem(heat, setup, p=1.0):
     Ci, dx = setup.Ci.copy(), setup.dx
 
     def f(du, u, p, t):
-        kernel(du, u, Ci, p, dx)
+        heat(du, u, Ci, p, dx)
 
     return ODEProblem(f, setup.T0, (0.0, setup.t1), np.array([p]))
 
@@ -103,9 +96,9 @@ def exact(setup):
     return exp(At, t1, seed).reshape(shape), Ci_bar.reshape(shape), exp(A, t1, T0).reshape(shape)
 
 
-def test_sum_and_sensitivity(kernel, setup, exact):
-    tol, rel = (1e-6, 1e-5) if isinstance(kernel, FakeKernel) else (1e-8, 1e-7)
-    sol = solve(problem(kernel, setup), ROCK2(), rtol=tol, atol=tol, sensealg=DiscreteAdjoint())
+def test_sum_and_sensitivity(heat, setup, exact):
+    tol, rel = (1e-6, 1e-5) if isinstance(heat, FakeKernel) else (1e-8, 1e-7)
+    sol = solve(problem(heat, setup), ROCK2(), rtol=tol, atol=tol, sensealg=DiscreteAdjoint())
     assert sol.u[-1].sum() == pytest.approx(SUM, rel=rel)
     assert np.abs(sol.u[-1] - exact[2]).max() < 100 * rel
     g = adjoint(sol, np.ones_like(sol.u[-1]), wrt=("u0", "p", "Ci"))
@@ -116,8 +109,8 @@ def test_sum_and_sensitivity(kernel, setup, exact):
 
 
 @pytest.mark.parametrize("method", [InterpolatingAdjoint, GaussAdjoint])
-def test_continuous_gradients(kernel, setup, exact, method):
-    sol = solve(problem(kernel, setup), ROCK2(), rtol=1e-6, atol=1e-6, sensealg=method())
+def test_continuous_gradients(heat, setup, exact, method):
+    sol = solve(problem(heat, setup), ROCK2(), rtol=1e-6, atol=1e-6, sensealg=method())
     g = adjoint(sol, np.ones_like(setup.T0), wrt=("u0", "p", "Ci") if method is GaussAdjoint else ("u0", "p"))
     assert g.p[0] == pytest.approx(SENSITIVITY, rel=1e-4)
     assert np.abs(g.u0 - exact[0]).max() < 1e-4 * np.abs(exact[0]).max()
@@ -125,8 +118,8 @@ def test_continuous_gradients(kernel, setup, exact, method):
         assert np.abs(g.Ci - exact[1]).max() < 1e-4 * np.abs(exact[1]).max()
 
 
-def test_the_loss_function_of_the_interface(kernel, setup):
-    prob = problem(kernel, setup, 3.0)
+def test_the_loss_function_of_the_interface(heat, setup):
+    prob = problem(heat, setup, 3.0)
     for method, rel in ((None, 1e-5), (InterpolatingAdjoint(), 1e-3)):
 
         def loss(p, method=method):
@@ -138,8 +131,8 @@ def test_the_loss_function_of_the_interface(kernel, setup):
         assert grad[0] == pytest.approx(SENSITIVITY, rel=rel)
 
 
-def test_a_replay_is_bitwise_and_forward_mode_agrees(kernel, setup):
-    prob = problem(kernel, setup)
+def test_a_replay_is_bitwise_and_forward_mode_agrees(heat, setup):
+    prob = problem(heat, setup)
     sol = solve(prob, ROCK2(), rtol=1e-5, atol=1e-5)
     again = solve(prob, ROCK2(), grid=sol.grid)
     assert np.array_equal(sol.u[-1], again.u[-1])
@@ -157,9 +150,9 @@ def test_a_replay_is_bitwise_and_forward_mode_agrees(kernel, setup):
     assert np.vdot(moved, seed) == pytest.approx(np.vdot(g.u0, dots["u0"]) + g.p[0] * 0.7, rel=1e-12)
 
 
-def test_many_stages(kernel, setup):
+def test_many_stages(heat, setup):
     """A long time and a loose tolerance: the stage count passes 20, and the gradient is still exact."""
-    prob = problem(kernel, setup).remake(tspan=(0.0, 400.0))
+    prob = problem(heat, setup).remake(tspan=(0.0, 400.0))
     sol = solve(prob, ROCK2(spectral_radius=setup.radius), rtol=1e-3, atol=1e-2, sensealg=DiscreteAdjoint())
     assert setup.radius * 400.0 >= 1e4
     assert sol.stats.max_stages > 20
