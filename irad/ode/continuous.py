@@ -70,6 +70,7 @@ class _AdjointRates:
     def __init__(self, rhs: RightHandSide, grid: Grid, trail: Trail, gradients: Gradients, quadrature: bool) -> None:
         self.rhs, self.grid, self._trail, self._gradients = rhs, grid, trail, gradients
         self._extra = gradients.size if quadrature else 0
+        self._split = vec.Split(rhs.size)
         self._none = Gradients(rhs.parameters, False, [])
         self._way = 1.0 if grid.t[-1] >= grid.t[0] else -1.0
         self._u, self._seed, self._bar = (rhs.vector() for _ in range(3))
@@ -79,10 +80,12 @@ class _AdjointRates:
         return vector(self.rhs.size + self._extra, self.rhs.dtype)
 
     def head(self, z: Vector) -> Vector:
-        return z[: self.rhs.size]
+        """lam in a vector (lam, q)."""
+        return self._split(z)[0]
 
     def tail(self, z: Vector) -> Vector:
-        return z[self.rhs.size :]
+        """q in a vector (lam, q)."""
+        return self._split(z)[1]
 
     def extended(self, tolerance: Tolerance) -> Tolerance:
         """A tolerance for (lam, q): that of lam, and its least value for q."""

@@ -26,7 +26,7 @@ class Augmented:
     def __init__(self, rhs: RightHandSide, fixed: Tangents) -> None:
         self._rhs, self._fixed = rhs, fixed
         self._recorded = rhs.recording()
-        self._halves: dict[int, tuple[Vector, Vector, Vector]] = {}
+        self.halves = vec.Split(rhs.size)
 
     @property
     def autonomous(self) -> bool:
@@ -34,14 +34,6 @@ class Augmented:
 
     def vector(self) -> Vector:
         return vector(2 * self._rhs.size, self._rhs.dtype)
-
-    def halves(self, z: Vector) -> tuple[Vector, Vector]:
-        """State and tangent parts (the same view objects each time, so that bound launches are found again)."""
-        known = self._halves.get(id(z))
-        if known is None:
-            n = self._rhs.size
-            known = self._halves[id(z)] = (z, z[:n], z[n:])
-        return known[1], known[2]
 
     def rate(self, z: Vector, dz: Vector, t: float) -> None:
         self._rhs.counts.f += 1

@@ -195,12 +195,12 @@ done:"""
         return "%wide"
 
 
-def module(elem: str) -> str:
-    """All operations over ``double`` or ``float`` as one LLVM module."""
+def module(op: Operation, elem: str) -> str:
+    """An operation over ``double`` or ``float`` as an LLVM module."""
     suffix = "f64" if elem == "double" else "f32"
     return "\n".join(
         [
-            *(_Writer(op, elem).text() for op in OPERATIONS.values()),
+            _Writer(op, elem).text(),
             f"declare {elem} @llvm.fabs.{suffix}({elem})",
             f"declare {elem} @llvm.maximum.{suffix}({elem}, {elem})",
             "!0 = distinct !{!0, !2, !3}",

@@ -54,12 +54,9 @@ class _Program:
 
 @functools.cache
 def _program(name: str, elem: str) -> _Program:
-    return _Program(_code(elem), OPERATIONS[name])
-
-
-@functools.cache
-def _code(elem: str) -> Code:
-    return compile_text(module(elem))
+    """Compiled (or taken from the cache folder) when first used."""
+    op = OPERATIONS[name]
+    return _Program(compile_text(module(op, elem)), op)
 
 
 class _Pass:
@@ -118,6 +115,23 @@ class _Passes:
 
 _passes = _Passes()
 _get = _passes.get
+
+
+class Split:
+    """Vectors cut in two at a place: the same pair of views for the same vector, however often it is asked for.
+
+    Operations and launches are bound to array objects; new views at every call would be bound anew every time.
+    """
+
+    def __init__(self, place: int) -> None:
+        self._place = place
+        self._known: dict[int, tuple[Vector, Vector, Vector]] = {}
+
+    def __call__(self, z: Vector) -> tuple[Vector, Vector]:
+        known = self._known.get(id(z))
+        if known is None:
+            known = self._known[id(z)] = (z, z[: self._place], z[self._place :])
+        return known[1], known[2]
 
 
 def copy(out: Vector, x: Vector) -> None:

@@ -130,6 +130,15 @@ def bind_jvp(
     return kernel.prepare_jvp(spec, Operands(values, tangents, tangents=scalar_tangents)).bind()
 
 
+def chained(launches: Sequence[Any]) -> list[Any]:
+    """The same launches as one call, where they are compiled ones."""
+    from irad.launch.bound import Bound, chain
+
+    if len(launches) > 1 and all(isinstance(launch, Bound) for launch in launches):
+        return [chain(launches)]
+    return list(launches)
+
+
 def _values(kernel: Any, args: Sequence[Any], hidden: Mapping[str, Array]) -> tuple[Any, dict[str, Any]]:
     spec = kernel.specialise(args)
     values = kernel.values(spec, args)

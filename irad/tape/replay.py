@@ -99,6 +99,7 @@ class Bound:
         values = program.plan.at(self._p, 0.0)
         for launch in program.launches:
             self._launches.append(self._scalars.watch(launch, bind(launch, memory, values)))
+        self._launches = kernels.chained(self._launches)
         self._timed = program.depends_on_time
         self._fill = not overwrites_rate(program, memory, values)
         du.fill(0)
