@@ -76,5 +76,6 @@ class Reverse:
 
 
 def _times(partial: Floats, carried: Floats, pole: bool) -> Floats:
-    product = partial * carried
+    with np.errstate(all="ignore"):
+        product = partial * carried
     return np.where(carried == 0, 0.0, product) if pole else product
