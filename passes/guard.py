@@ -83,7 +83,8 @@ def _function(m: re.Match[str], declared: dict[str, str], inside: str) -> str:
 def guard_memory(text: str) -> str:
     """Hide loads and stores of arrays: of whatever is addressed from a parameter of the function.
 
-    Runs when functions are inlined and local variables are values, else it would keep LLVM from making them so.
+    Runs when functions are inlined and local variables are values, else it would keep LLVM from making them so. The
+    text must be spelled and laid out as LLVM prints it.
     """
     declared: dict[str, str] = {}
     lines: list[str] = []

@@ -12,7 +12,7 @@ from irad.errors import IradError
 from .base import PASSES, Options, Pass, Value
 from .ir import ops
 from .ir.model import ArrayParam, Function, Param, PointFn, ScalarParam
-from .ir.read import parsed
+from .ir.read import normalised, parsed
 from .ir.verify import verify, verify_point
 from .ir.write import write_functions
 
@@ -62,6 +62,8 @@ def run(
     of a point function, if not among the options, are taken from the names of its parameters.
     """
     steps = []
+    if isinstance(value, str):
+        value = normalised(value)
     for p in passes:
         value = _as_taken(p, value, options)
         if "params" in p.needs and not options.params and isinstance(value, Function):

@@ -70,11 +70,17 @@ def test_flags_belong_to_the_operations_that_llvm_gives_them() -> None:
 @pytest.mark.parametrize(
     ("type", "value", "text"),
     [
-        ("double", 1.0, "1.000000e+00"), ("double", 1 / 3, "0x3FD5555555555555"), ("double", 0.1, "1.000000e-01"), ("float", 0.1, "0x3FB99999A0000000"),
-        ("double", -0.0, "-0.000000e+00"), ("double", float("inf"), "0x7FF0000000000000"), ("float", 2.5, "2.500000e+00"),
-        ("float", 1e300, "0x7FF0000000000000"), ("double", 1e100, "1.000000e+100"),
+        ("double", 1.0, "1.000000e+00"),
+        ("double", 1 / 3, "0x3FD5555555555555"),
+        ("double", 0.1, "1.000000e-01"),
+        ("float", 0.1, "0x3FB99999A0000000"),
+        ("double", -0.0, "-0.000000e+00"),
+        ("double", float("inf"), "0x7FF0000000000000"),
+        ("float", 2.5, "2.500000e+00"),
+        ("float", 1e300, "0x7FF0000000000000"),
+        ("double", 1e100, "1.000000e+100"),
     ],
-)  # fmt: skip
+)
 def test_float_literals_as_llvm_spells_them(type: str, value: float, text: str) -> None:
     assert float_const(type, value).text == text
     assert const_value(Const(type, text)) == const_value(float_const(type, value))
