@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +49,12 @@ class Grid:
     def __len__(self) -> int:
         return len(self.h)
 
+    @functools.cached_property
+    def _rising(self) -> tuple[list[float], float]:
+        """The times, multiplied by -1 where they fall, and that factor."""
+        way = 1.0 if self.t[-1] >= self.t[0] else -1.0
+        return (way * self.t).tolist(), way
+
     def first_time(self, n: int) -> float:
         """When the first rate of step n is evaluated: at its start, or just after it where f may jump there."""
         t = float(self.t[n])
@@ -76,17 +84,16 @@ class Grid:
 
         Raises ``IradError`` outside the grid.
         """
-        first, last = float(self.t[0]), float(self.t[-1])
-        low, high = min(first, last), max(first, last)
-        if not low <= t <= high:
-            raise IradError(f"t = {t} lies outside the solution, {first} to {last}")
-        if t == first:
+        times, way = self._rising
+        when = way * t
+        if not times[0] <= when <= times[-1]:
+            raise IradError(f"t = {t} lies outside the solution, {way * times[0]} to {way * times[-1]}")
+        if when == times[0]:
             return 0, 0.0
-        ordered = self.t if last >= first else -self.t
-        n = int(np.searchsorted(ordered, t if last >= first else -t, side="left")) - 1
-        if self.t[n + 1] == t:
+        n = bisect.bisect_left(times, when) - 1
+        if times[n + 1] == when:
             return n, 1.0
-        theta = (t - float(self.t[n])) / float(self.h[n])
+        theta = way * (when - times[n]) / float(self.h[n])
         return n, min(max(theta, math.ulp(0.0)), 1.0 - math.ulp(0.5))
 
 
