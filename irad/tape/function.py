@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from irad.errors import IradError
 from irad.tape.captures import Names, names_of
-from irad.tape.memory import Workspace, owner_of, span
+from irad.tape.memory import Workspace
 from irad.tape.program import Function, Program, build
 from irad.tape.replay import Bound, Environment
 from irad.tape.reverse import BoundReverse, Gradients
@@ -186,12 +186,7 @@ class RecordedFunction:
         return found
 
     def _uses(self, array: Array) -> bool:
-        low, high = span(array)
-        return any(
-            r.kind == "captured" and owner_of(array) is r.owner and r.low < high and low < r.high
-            for program in self.programs
-            for r in program.regions
-        )
+        return any(r.kind == "captured" and r.touches(array) for program in self.programs for r in program.regions)
 
 
 __all__ = ["Gradients", "RecordedFunction", "Tangents"]

@@ -91,6 +91,11 @@ class Region:
     def size(self) -> int:
         return self.high - self.low
 
+    def touches(self, array: Array) -> bool:
+        """Whether the bytes from an array's first to its last element meet the region."""
+        low, high = span(array)
+        return owner_of(array) is self.owner and self.low < high and low < self.high
+
 
 @dataclass
 class Program:

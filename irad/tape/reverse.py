@@ -18,8 +18,8 @@ from irad.errors import ShadowError
 from irad.tape import kernels
 from irad.tape.activity import Active, find
 from irad.tape.kernels import Saves
-from irad.tape.memory import Bytes, View, Workspace, aligned, as_address, overlap, owner_of, span
-from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Launch, Program, Region, Traced
+from irad.tape.memory import Bytes, View, Workspace, aligned, as_address, overlap, span
+from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Launch, Program, Traced
 from irad.tape.replay import Environment, Scalars, arguments, as_bytes, bind, hidden, memory_map
 from irad.tape.scalars import TIME, Leaf
 from irad.tape.tree import Parameters
@@ -40,7 +40,8 @@ class Gradients:
         self._p = [np.zeros_like(a) for a in parameters.flat] if p else []
         self.p = [np.zeros(a.size) for a in self._p]
         self.arrays = [np.zeros(a.shape) for a in self.captured]
-        self._shadows: dict[tuple[int, int, int], Bytes] = {}
+        self._shadows: list[Bytes] = []
+        self._parts: dict[tuple[int, int, int], Bytes] = {}
         self._views: list[tuple[int, Array]] = []
 
     def leaf(self, leaf: Leaf) -> bool:
@@ -54,7 +55,7 @@ class Gradients:
         """Regions of a program whose cotangent is wanted."""
         found: set[int] = set()
         for n, region in enumerate(program.regions):
-            captured = region.kind == "captured" and any(_inside(a, region) for a in self.captured)
+            captured = region.kind == "captured" and any(region.touches(a) for a in self.captured)
             if captured or (region.kind == "p" and self.wants_p):
                 found.add(n)
         return found
@@ -65,15 +66,17 @@ class Gradients:
         if region.kind == "p":
             return as_bytes(self._p[number - FIRST_PARAMETER])
         key = (id(region.owner), region.low, region.high)
-        if key not in self._shadows:
-            memory = aligned(region.size, region.low)
+        if key not in self._parts:
+            wanted = [(i, a) for i, a in enumerate(self.captured) if region.touches(a)]
+            low = min(region.low, *(span(a)[0] for _, a in wanted))
+            memory = aligned(max(region.high, *(span(a)[1] for _, a in wanted)) - low, low)
             memory.fill(0)
-            self._shadows[key] = memory
-            for i, array in enumerate(self.captured):
-                if _inside(array, region):
-                    offset = as_address(array) - region.low
-                    self._views.append((i, View(number, offset, array.shape, array.strides, array.dtype).on(memory)))
-        return self._shadows[key]
+            self._shadows.append(memory)
+            self._parts[key] = memory[region.low - low : region.high - low]
+            for i, array in wanted:
+                offset = as_address(array) - low
+                self._views.append((i, View(number, offset, array.shape, array.strides, array.dtype).on(memory)))
+        return self._parts[key]
 
     @property
     def size(self) -> int:
@@ -103,18 +106,13 @@ class Gradients:
             part.fill(0)
         for i, view in self._views:
             self.arrays[i] += view
-        for memory in self._shadows.values():
+        for memory in self._shadows:
             memory.fill(0)
 
     def settle(self) -> None:
         """The same, if some of it is in single precision, which is no place for long sums."""
         if any(part.dtype != np.float64 for part in self._p) or any(v.dtype != np.float64 for _, v in self._views):
             self.collect()
-
-
-def _inside(array: Array, region: Region) -> bool:
-    low, high = span(array)
-    return owner_of(array) is region.owner and region.low < high and low < region.high
 
 
 class BoundReverse:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from irad.tape import kernels
 from irad.tape.activity import find
-from irad.tape.memory import Bytes, View, Workspace
+from irad.tape.memory import Bytes, View, Workspace, aligned, span
 from irad.tape.program import FIRST_PARAMETER, RATE, STATE, Launch, Program, Traced
 from irad.tape.replay import Environment, Scalars, arguments, as_bytes, bind, hidden, memory_map, overwrites_rate
 from irad.tape.scalars import TIME, Leaf
@@ -38,17 +38,21 @@ class Tangents:
         if self.p is not None:
             found.update(range(FIRST_PARAMETER, FIRST_PARAMETER + len(self.p)))
         for n, region in enumerate(program.regions):
-            if region.kind == "captured" and any(region.low <= a < region.high for a, _, _ in self.captured):
+            if region.kind == "captured" and any(region.touches(a) for _, a, _ in self.captured):
                 found.add(n)
         return found
 
     def fill(self, program: Program, number: int, memory: Bytes) -> None:
-        """Write a captured region's tangent into zeroed memory of its layout."""
+        """Write a captured region's tangent into memory of its layout; zeros where it has none."""
         region = program.regions[number]
-        for address, array, tangent in self.captured:
-            if region.low <= address < region.high:
-                view = View(number, address - region.low, array.shape, array.strides, array.dtype)
-                view.on(memory)[...] = tangent
+        mine = [(at, array, dot) for at, array, dot in self.captured if region.touches(array)]
+        low = min(region.low, *(span(a)[0] for _, a, _ in mine)) if mine else region.low
+        high = max(region.high, *(span(a)[1] for _, a, _ in mine)) if mine else region.high
+        whole = aligned(high - low, low)
+        whole.fill(0)
+        for address, array, dot in mine:
+            View(number, address - low, array.shape, array.strides, array.dtype).on(whole)[...] = dot
+        memory[:] = whole[region.low - low : region.high - low]
 
 
 class BoundTangent:
@@ -101,7 +105,6 @@ class BoundTangent:
                 dots[number] = as_bytes(self._fixed.p[number - FIRST_PARAMETER])
             else:
                 memory = self._workspace.get((id(program), id(self._fixed), "dot", number), region.size, region.low)
-                memory.fill(0)
                 dots[number] = memory
                 self._fixed.fill(program, number, dots[number])
                 if region.written:

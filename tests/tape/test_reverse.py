@@ -190,6 +190,17 @@ def test_overlapping_captured_views():
     assert gradients.arrays[0] == pytest.approx(expected)
 
 
+def test_an_array_of_which_a_part_is_used():
+    w = rng.normal(size=(3, N + 4))
+
+    def f(du, u, p, t):
+        mix(du, w[1, 2:-2], u)
+
+    check(f, None, [w], lambda u, p, w: w[1, 2:-2] * u)
+    inner = w[1, 1:]
+    check(f, None, [inner], lambda u, p, z: z[1:-2] * u)
+
+
 def test_seeds_are_left_alone_where_the_kernel_allows():
     plain = whole("plain", ("out", "x"), ("out",), lambda v: {"out": v["x"] ** 2}, ("x",))
     stubborn = whole("stubborn", ("out", "x"), ("out",), lambda v: {"out": v["x"] ** 2}, ("x",), keep=False)
