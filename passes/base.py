@@ -67,6 +67,7 @@ PASSES: dict[str, Pass] = {
         Pass("inline", "text", "text", ".canonical:inline_keeping_branches", "inline everything", ("name",)),
         Pass("guard-memory", "text", "text", ".guard:guard_memory", "hide array accesses from LLVM"),
         Pass("canonical", "text", "text", ".canonical:optimise", "LLVM's O2 without vectorising"),
+        Pass("unroll", "text", "text", ".unroll:unroll", "unroll loops of known length", ("name",)),
         Pass("read", "text", "function", ".ir.read:read_function", "text to the small IR", ("name",)),
         Pass("weak", "function", "function", ".weak:apply", "float32 with Python scalars", ("weak",)),
         Pass("decisions", "function", "function", ".decisions:exact_decisions", "no fast-math in decisions"),

@@ -16,7 +16,7 @@ from .ir.read import normalised, parsed
 from .ir.verify import verify, verify_point
 from .ir.write import write_functions
 
-_PREPARE = ("guard", "inline", "guard-memory", "canonical", "read", "weak", "decisions", "tidy")
+_PREPARE = ("guard", "inline", "guard-memory", "canonical", "unroll", "read", "weak", "decisions", "tidy")
 _POINT = (*_PREPARE, "affine", "race")
 
 PIPELINES: dict[str, tuple[str, ...]] = {

@@ -9,6 +9,7 @@ from .ir.model import Function
 from .ir.read import read_function
 from .ir.verify import verify
 from .tidy import tidy
+from .unroll import unroll
 from .weak import apply as apply_weak
 
 
@@ -25,4 +26,4 @@ def prepare_function(text: str, name: str, weak: frozenset[str]) -> Function:
 
 def canonical_text(text: str, name: str) -> str:
     """The LLVM text that :func:`prepare_function` reads: guarded, inlined and simplified by LLVM."""
-    return optimise(guard_memory(inline_keeping_branches(guard_values(text), name)))
+    return unroll(optimise(guard_memory(inline_keeping_branches(guard_values(text), name))), name)

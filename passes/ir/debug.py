@@ -1,6 +1,7 @@
 """Where in the user's source an instruction comes from: the debug metadata of an LLVM module.
 
-The place of an instruction that was inlined is the innermost one: the line of the helper, not of the call.
+The place of an instruction that was inlined is the innermost one: the line of the helper, not of the call. Numba's own
+code is no place that helps: there the line is that of the call.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from .model import Loc
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?!(DI\w+)\((.*)\)$", re.M)
 _FIELD = re.compile(r'(\w+): (?:"((?:[^"\\]|\\.)*)"|!(\d+)|(\d+))')
 _DBG = re.compile(r"!dbg !(\d+)")
+_NUMBA = re.compile(r"[/\\](?:site-packages|dist-packages)[/\\](?:numba|llvmlite)[/\\]")
 _TEXT_NODE = re.compile(r'^!(\d+) = (?:distinct )?!\{!"((?:[^"\\]|\\[0-9A-Fa-f]{2})*)"\}$', re.M)
 
 
@@ -64,6 +66,8 @@ class DebugInfo:
                 line = line or int(fields.get("line", "0"))  # 0: LLVM merged two lines; say where the function starts
                 break
             scope = fields.get("scope", "")
+        if _NUMBA.search(file) and location.get("inlinedAt"):
+            return self._place(location["inlinedAt"])
         return Loc(file or "<unknown>", line)
 
     def _file(self, number: str) -> str:

@@ -27,10 +27,18 @@ class FunctionReader:
     """Fills ``fn`` from the lines of its body.
 
     ``defined``: functions of the module. ``callable``: those of them that may be called (others: recursion).
+    ``skim``: what would be refused becomes a call of nothing, and its result stays a reference.
     """
 
-    def __init__(self, fn: Function, module: _Lines, defined: frozenset[str], callable: frozenset[str]) -> None:
-        self.fn, self.module, self.defined, self.callable = fn, module, defined, callable
+    def __init__(
+        self,
+        fn: Function,
+        module: _Lines,
+        defined: frozenset[str],
+        callable: frozenset[str],
+        skim: bool = False,
+    ) -> None:
+        self.fn, self.module, self.defined, self.callable, self.skim = fn, module, defined, callable, skim
         self.values: dict[str, Value] = {a.name: a for a in fn.args}
         self.blocks: dict[str, Block] = {}
         self.line = ""
@@ -60,14 +68,31 @@ class FunctionReader:
             if block is None:  # an entry without a label counts on from the unnamed parameters
                 block = self._block(str(sum(a.name.isdigit() for a in self.fn.args)))
                 self.fn.blocks.append(block)
-            try:
-                instr = self._instruction(Cursor(line.split(", !", 1)[0]))
-            except NotParsed as e:
-                raise refuse.unknown(f"the instruction `{line.strip()}` ({e})", self._loc()) from None
+            instr = self._line(line)
             if instr is not None:
                 block.append(instr)
         for block in self.fn.blocks:
             self._resolve(block)
+        if not self.skim:
+            self._check_status()
+
+    def _check_status(self) -> None:
+        """Refuse what may raise, at the branch that leads there: the report itself has the line of the kernel."""
+        for block in self.fn.blocks:
+            for i in block.instrs:
+                if i.op == "call" and i.callee == "irad.status":
+                    causes = [b.terminator.loc for b in self.fn.blocks if block in b.successors]
+                    raise refuse.may_raise(next((c for c in causes if c not in (None, i.loc)), i.loc))
+
+    def _line(self, line: str) -> Instr | None:
+        try:
+            return self._instruction(Cursor(line.split(", !", 1)[0]))
+        except (NotParsed, NotDifferentiableError) as e:
+            if self.skim:
+                return Instr("call", "void")
+            if isinstance(e, NotParsed):
+                raise refuse.unknown(f"the instruction `{line.strip()}` ({e})", self._loc()) from None
+            raise
 
     def _instruction(self, c: Cursor) -> Instr | None:
         name = ""
@@ -296,9 +321,7 @@ class FunctionReader:
 
     def _called(self, callee: str, type: str, args: list[Value], flags: tuple[str, ...]) -> Instr | None:
         if callee == "irad.status":
-            if const_value(args[0]) == 0:
-                return None
-            raise refuse.may_raise(self._loc())
+            return None if const_value(args[0]) == 0 else Instr("call", type, args, callee=callee)
         if found := _GUARD.fullmatch(callee):
             if found["pred"]:
                 return Instr("fcmp", "i1", args, pred=found["pred"], flags=flags)
@@ -338,8 +361,12 @@ class FunctionReader:
                 i.operands[k] = self._value(v, i.targets[k].terminator if i.op == "phi" else i)
 
     def _value(self, v: Value, user: Instr) -> Value:
+        if self.skim and not isinstance(v, Ref):
+            return v
         if isinstance(v, Ref):
             found = self.values.get(v.name)
+            if found is None and self.skim:
+                return v
             if found is None:
                 raise NotDifferentiableError(f"%{v.name} is used but nowhere defined", loc=user.loc)
             return found

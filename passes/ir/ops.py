@@ -111,8 +111,9 @@ class Math:
 def _math() -> dict[str, Math]:
     table: dict[str, Math] = {}
 
-    def intrinsic(names: str, arguments: str, guarded: bool = False) -> None:
-        """``name`` or ``name=libm``: an LLVM intrinsic, which is also called by the name of the C function."""
+    def intrinsic(names: str, arguments: str, guarded: bool = False, prefix: str = "") -> None:
+        """``name`` or ``name=libm``: an LLVM intrinsic, which is also called by the name of the C function (and by
+        that name with a prefix of Numba's)."""
         suffix = ".i32" if "i" in arguments else ""
         for entry in names.split():
             name, _, libm = entry.partition("=")
@@ -122,7 +123,7 @@ def _math() -> dict[str, Math]:
                 arguments,
                 f"llvm.{name}.f64{suffix}",
                 f"llvm.{name}.f32{suffix}",
-                ((libm, f"{libm}f"),),
+                ((libm, f"{libm}f"), (f"{prefix}{libm}", f"{prefix}{libm}f"))[: 2 if prefix else 1],
                 guarded,
             )
 
@@ -142,7 +143,7 @@ def _math() -> dict[str, Math]:
     intrinsic("minnum=fmin maxnum=fmax minimum=fminimum maximum=fmaximum", "ff", guarded=True)
     intrinsic("minimumnum=fminimum_num maximumnum=fmaximum_num copysign pow", "ff", guarded=True)
     intrinsic("powi", "fi", guarded=True)
-    intrinsic("ldexp", "fi")
+    intrinsic("ldexp", "fi", prefix="numba_")
     libm("tan asin acos atan sinh cosh tanh asinh acosh atanh expm1 log1p erf erfc cbrt lgamma", "f")
     libm("tgamma=numba_gamma", "f")
     libm("atan2 hypot fdim remainder nextafter", "ff")

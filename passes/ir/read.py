@@ -23,7 +23,7 @@ from .model import Arg, Const, Function, Global, Module
 from .tokens import Cursor, NotParsed, plain_name
 
 _NAME = r'@(?:"[^"]*"|[-\w.$]+)'
-_DEFINE = re.compile(rf"^define\b.*?({_NAME})\(")
+DEFINE = re.compile(rf"^define\b.*?({_NAME})\(")
 _DECLARE = re.compile(rf"^declare\b.*?({_NAME})\(")
 _GLOBAL = re.compile(rf"^({_NAME}) = (.*)$")
 _GROUP = re.compile(r"^attributes (#\d+) = \{(.*)\}$")
@@ -55,6 +55,14 @@ def read_function(source: str | Any, name: str) -> Function:
     return lines.function(name, closed=True)
 
 
+def skim_function(text: str, name: str) -> Function:
+    """The flow of control of a function, and as much of its arithmetic as the passes know; nothing is refused.
+
+    ``text`` must be spelled as LLVM prints it.
+    """
+    return _Lines(text).function(name, closed=True, skim=True)
+
+
 def read_module(source: str | Any) -> Module:
     """All functions, declarations of unknown functions, and constant globals of an LLVM module."""
     lines = _Lines(normalised(source))
@@ -81,7 +89,7 @@ class _Lines:
                     body = None
                 else:
                     body.append(line)
-            elif found := _DEFINE.match(line):
+            elif found := DEFINE.match(line):
                 body = self.bodies.setdefault(plain_name(found[1]), [line])
             elif found := _GLOBAL.match(line):
                 self._global(found[1], found[2])
@@ -98,18 +106,18 @@ class _Lines:
         else:
             self.mutable.add(plain_name(token))
 
-    def function(self, name: str, closed: bool) -> Function:
-        """Parse one function. ``closed``: calls of other functions of the module are refused."""
+    def function(self, name: str, closed: bool, skim: bool = False) -> Function:
+        """Parse one function. ``closed``: calls of other functions of the module are refused; ``skim``: nothing is."""
         if name not in self.bodies:
             raise IradError(f"the LLVM module defines no function {name!r}")
         head, *body = self.bodies[name]
         fn = self._head(head, name)
         known = frozenset() if closed else frozenset(self.bodies)
-        FunctionReader(fn, self, frozenset(self.bodies), known).read(body)
+        FunctionReader(fn, self, frozenset(self.bodies), known, skim).read(body)
         return fn
 
     def _head(self, line: str, name: str) -> Function:
-        found = _DEFINE.match(line)
+        found = DEFINE.match(line)
         assert found is not None
         before = Cursor(line[: found.start(1)])
         before.expect("define")

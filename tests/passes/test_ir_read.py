@@ -404,3 +404,22 @@ def test_older_spellings_are_read() -> None:
       ret void
     }"""
     assert only(read_function(text, "f"), "getelementptr").flags[:1] == ("inbounds",)
+
+
+def test_numbas_own_code_is_placed_at_the_call() -> None:
+    debug = DEBUG.replace('"/opt/helper.py"', '"/lib/site-packages/numba/cpython/numbers.py"')
+    text = body("  %r = fadd double %x, %y, !dbg !8\n  ret void").replace(DEBUG, debug)
+    assert only(read_function(text, "f"), "fadd").loc == Loc("/home/u/kernel.py", 12)
+
+
+def test_what_may_raise_is_placed_at_the_branch_that_leads_there() -> None:
+    lines = """  %bad = icmp slt i64 %n, 0
+      br i1 %bad, label %fail, label %done, !dbg !5
+    fail:
+      call void @irad.status(i32 1), !dbg !10
+      br label %done
+    done:
+      ret void"""
+    with pytest.raises(NotDifferentiableError, match="may raise") as e:
+        read_function(body(lines, more="declare void @irad.status(i32)"), "f")
+    assert e.value.loc == Loc("/home/u/kernel.py", 12)
