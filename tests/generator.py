@@ -232,7 +232,7 @@ class Body:
 
     def own(self, a: Arr) -> str:
         """The one entry of a written array that belongs to the point."""
-        return self.index(a, a.offset)
+        return self.index(a, a.offset or (0,) * self.rank)
 
     def read(self, a: Arr) -> str:
         offsets = [self.draw(st.sampled_from(self._offsets(d))) if d in a.dims else 0 for d in range(self.rank)]

@@ -21,7 +21,7 @@ RACES = (
     "if T0[{at}] > -3: q0[{at}] = q0[{next}] + 1",
     "if i > 1: q0[{first}] = 1.0",
     "lines[{line}] = T0[{at}]",
-    "q0[{back}] = T0[{at}]",
+    "q0[{back}] = T0[{at}] + q0[{at}]",
 )
 
 LEAVES = (
@@ -63,7 +63,7 @@ def refused_cases(draw: Draw) -> tuple[Case, str]:
         far=at(draw(st.integers(2, 4))),
         behind=at(-12),
     )
-    body = Body(draw, rank, [a for a in arrays[:2]], {}, (1,) * rank, (1,) * rank)
+    body = Body(draw, rank, list(arrays[:2]), {}, (1,) * rank, (1,) * rank)
     lines = body.block(2, 1, "    ")
     where = draw(st.integers(0, 1))
     lines = [f"    {bad}", *lines] if where == 0 else [*lines, f"    {bad}"]
