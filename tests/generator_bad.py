@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 RACES = (
     "q0[{at}] = q0[{next}]",
-    "q0[{next}] += T0[{at}]",
-    "q0[{next}] = 0.5",
+    "q0[{next}] += T0[{at}] * q0[{at}]",
+    "q0[{next}] = q0[{at}] + 0.5",
     "q0[{first}] = T0[{at}]",
     "q0[{first}] += T0[{at}]",
     "q0[{at}] = T0[{at}] * q0[{first}]",
@@ -57,7 +57,7 @@ def refused_cases(draw: Draw) -> tuple[Case, str]:
     bad = statement.format(
         at=at(0),
         next=at(draw(st.sampled_from([1, -1]))),
-        first=", ".join("0" * rank),
+        first=", ".join("1" * rank),
         back=", ".join(reversed(names)) if rank > 1 else "0",
         line="0" if rank == 1 else names[axis],
         far=at(draw(st.integers(2, 4))),
