@@ -82,8 +82,7 @@ def _number(v: Value) -> int | None:
 
 def _count(condition: Value, leave: bool, latch: Block, start: dict[Instr, int | None]) -> int | None:
     """Run the recurrences of a loop's header until the condition says to leave."""
-    state: dict[Value, int | None] = {}
-    state.update(start)
+    state: dict[Value, int | None] = {**start}  # type: ignore[dict-item]
     for trip in range(1, MOST_TRIPS + 1):
         decided = _evaluate(condition, state)
         if decided is None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+from hypothesis import given, settings
 from irad.passes.canonical import canonicalise, inline, optimise
 from irad.passes.ir.interp import run
+from irad.passes.ir.model import Function
 from irad.passes.ir.read import read_function
+from irad.passes.ir.write import write_functions
 from irad.passes.prepare import prepare_function
 
 from irad.errors import IradError, NotDifferentiableError
+
+from .ir_tools import bits, compiled
+from .random_functions import functions
 
 
 def ops(text: str) -> list[str]:
@@ -141,3 +149,16 @@ def test_a_kernel_that_may_raise_is_refused() -> None:
 def test_text_that_llvm_rejects_is_an_error() -> None:
     with pytest.raises(IradError, match="not a valid LLVM module"):
         canonicalise("define double @f() { ret }", {"f"})
+
+
+@given(functions())
+@settings(max_examples=100, deadline=None)
+def test_random_functions_keep_their_bits(fn: Function) -> None:
+    new = prepare_function(write_functions(fn), "f", frozenset())
+    code = compiled(new)
+    for c, d in itertools.product((0, 1), repeat=2):
+        for x, y in ((0.25, 1.0), (-2.0, -2.0), (3.0, 0.0)):
+            args = [c, d, x, y]
+            expected = bits("double", run(fn, args))
+            assert bits("double", run(new, args)) == expected
+            assert bits("double", code(*args)) == expected

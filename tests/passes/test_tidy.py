@@ -6,13 +6,15 @@ import itertools
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from irad.passes.ir.interp import InterpreterError, run
-from irad.passes.ir.model import Arg, Const, Function, Instr, Value
+from irad.passes.ir.model import Function
 from irad.passes.ir.read import read_function
 from irad.passes.ir.verify import verify
 from irad.passes.ir.write import write_functions
 from irad.passes.tidy import tidy
+
+from .ir_tools import bits
+from .random_functions import functions
 
 
 def tidied(text: str) -> Function:
@@ -160,37 +162,6 @@ def test_long_names_of_blocks_become_short() -> None:
     assert [b.name for b in fn.blocks] == ["entry", "a", "exit"]
 
 
-@st.composite
-def functions(draw: st.DrawFn) -> Function:
-    """A random function of two conditions and a number, with many empty blocks and literal conditions."""
-    fn = Function("f", "double", [Arg("i1", "c"), Arg("i1", "d"), Arg("double", "x")])
-    n = draw(st.integers(2, 8))
-    blocks = [fn.block(f"b{k}") for k in range(n)]
-    conditions: list[Value] = [*fn.args[:2], Const("i1", "true"), Const("i1", "false")]
-    edges: list[list[int]] = []
-    for k in range(n - 1):  # forwards only, so that it ends
-        edges.append([draw(st.integers(k + 1, n - 1)) for _ in range(draw(st.integers(1, 2)))])
-    ends: list[Value] = []
-    for k, b in enumerate(blocks):
-        incoming = [blocks[p] for p in range(k) for t in edges[p] if t == k]
-        value: Value = fn.args[2]
-        if k and incoming:
-            values = [ends[blocks.index(p)] for p in incoming]
-            value = b.append(Instr("phi", "double", values, targets=incoming))
-        if draw(st.booleans()):
-            value = b.append(Instr("fadd", "double", [value, Const("double", f"{k + 1}.000000e+00")]))
-        if draw(st.booleans()):
-            value = Const("double", f"{draw(st.integers(1, 9))}.500000e+00")
-        ends.append(value)
-        if k == n - 1:
-            b.append(Instr("ret", "void", [value]))
-        elif len(edges[k]) == 1:
-            b.append(Instr("br", "void", targets=[blocks[edges[k][0]]]))
-        else:
-            b.append(Instr("br", "void", [draw(st.sampled_from(conditions))], targets=[blocks[t] for t in edges[k]]))
-    return fn
-
-
 @given(functions())
 @settings(max_examples=300, deadline=None)
 def test_random_functions_keep_their_results(fn: Function) -> None:
@@ -199,7 +170,9 @@ def test_random_functions_keep_their_results(fn: Function) -> None:
     verify(new)
     assert len(new.blocks) <= len(fn.blocks)
     for c, d in itertools.product((0, 1), repeat=2):
-        assert run(new, [c, d, 0.25]) == run(fn, [c, d, 0.25])
+        for x, y in ((0.25, 1.0), (-2.0, -2.0), (3.0, 0.0)):
+            args = [c, d, x, y]
+            assert bits("double", run(new, args)) == bits("double", run(fn, args))
 
 
 def test_a_loop_without_an_end_is_left_as_it_is() -> None:
