@@ -10,6 +10,7 @@ from irad.errors import NotDifferentiableError
 
 from . import ops, refuse
 from .access import parse_access
+from .aggregates import MOST_FIELDS, aggregate_fields, field_type
 from .const import const_value
 from .model import Block, Const, Function, Instr, Loc, Value
 from .tokens import Cursor, Expr, NotParsed, Ref, plain_name
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 _LABEL = re.compile(r'^("[^"]*"|[-\w.$]+):')
 _GUARD = re.compile(r"irad\.guard\.(?:fcmp\.(?P<pred>\w+)|(?P<name>\w+))\.(?P<type>\w+)")
 _STRUCTURED = re.compile(r"irad\.(aload|astore|sload|sstore|accum|accums)\.(\w+)\.(.+)")
-_MAX_FIELDS = 16
 
 
 class FunctionReader:
@@ -134,7 +134,7 @@ class FunctionReader:
             return
         if type.startswith(("{", "[")):
             fields = aggregate_fields(type)
-            if fields is not None and len(fields) <= _MAX_FIELDS:
+            if fields is not None and len(fields) <= MOST_FIELDS:
                 return
             raise refuse.unknown(f"the aggregate {type} of {where}", self._loc())
         if type.startswith("<"):
@@ -382,36 +382,6 @@ class FunctionReader:
             assert user.block is not None
             return user.block.insert(user.block.instrs.index(user), i)
         return v
-
-
-def aggregate_fields(type: str) -> list[str] | None:
-    """Field types of a flat aggregate of scalars, or of a small nest; ``None`` if it is of anything else."""
-    c = Cursor(type)
-    fields: list[str] = []
-    if c.accept("["):
-        count = int(c.next())
-        c.expect("x")
-        fields = [c.type()] * min(count, _MAX_FIELDS + 1)
-    elif c.accept("{"):
-        while not c.accept("}"):
-            fields.append(c.type())
-            c.accept(",")
-    else:
-        return None
-    for f in fields:
-        if f not in ops.SIZES and (not f.startswith(("{", "[")) or aggregate_fields(f) is None):
-            return None
-    return fields
-
-
-def field_type(type: str, indices: tuple[int, ...]) -> str:
-    """The type of a field: ``("{ double, i1 }", (1,))`` is ``i1``."""
-    for k in indices:
-        fields = aggregate_fields(type)
-        if fields is None or k >= len(fields):
-            raise NotParsed(f"field {k} of {type}")
-        type = fields[k]
-    return type
 
 
 def _joined(lines: list[str]) -> list[str]:

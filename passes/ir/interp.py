@@ -17,7 +17,7 @@ import numpy as np
 from irad.errors import IradError
 
 from . import ops
-from .instructions import aggregate_fields
+from .aggregates import aggregate_fields
 from .mathlib import FUNCTIONS
 from .model import ArrayParam, Block, Const, Function, Global, Instr, Module, PointFn, Value
 from .scalars import SCALAR, int_call

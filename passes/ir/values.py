@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from . import ops
+from .aggregates import aggregate_fields
 from .const import const_value
-from .instructions import aggregate_fields
 from .model import Const
 from .tokens import Cursor
 

@@ -12,8 +12,8 @@ from collections import Counter
 from irad.errors import IradError
 
 from . import ops
+from .aggregates import aggregate_fields, field_type
 from .graph import dominators, predecessors, reverse_postorder
-from .instructions import aggregate_fields, field_type
 from .model import Arg, Block, Const, Function, Instr, Module, PointFn, Value
 from .tokens import NotParsed
 from .write import Writer
