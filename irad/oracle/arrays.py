@@ -23,7 +23,7 @@ class Array:
     """An array in a kernel that is being interpreted.
 
     ``values`` are its entries; ``carried`` (an array of objects, of floats only) what each carries; ``error`` bounds
-    of their rounding errors. ``written``: entries assigned so far.
+    of their rounding errors. ``written``: entries assigned so far; ``read``: whether any entry was read.
     """
 
     __array_ufunc__ = None
@@ -35,6 +35,7 @@ class Array:
         self.carried = np.full(self.values.shape, None, object) if carried is None else carried
         self.error = np.zeros(self.values.shape)
         self.written = np.zeros(self.values.shape, bool)
+        self.read = False
         self.point: Callable[[], Point | None] = lambda: None
         self._readers: dict[Point, set[Point]] = {}
         self._writer: dict[Point, Point] = {}
@@ -110,6 +111,7 @@ class Array:
             self._store(tuple(a + o for a, o in zip(at, offsets, strict=True)), entry)
 
     def _entry(self, at: Point) -> Any:
+        self.read = True
         value = self.values[at]
         if not self.floating:
             return bool(value) if value.dtype == bool else value

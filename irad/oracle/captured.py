@@ -33,6 +33,15 @@ class Place:
     def key(self) -> Key:
         return key_of(self.holder, self.name)
 
+    def set(self, value: Any) -> None:
+        """Put another value there."""
+        if isinstance(self.holder, pytypes.CellType):
+            self.holder.cell_contents = value
+        elif isinstance(self.holder, dict):
+            self.holder[self.name] = value
+        else:
+            setattr(self.holder, self.name, value)
+
     @property
     def hidden(self) -> bool:
         """Whether it is an array or a number that a kernel is given as a further argument."""

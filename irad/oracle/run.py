@@ -26,15 +26,16 @@ class Result:
     """What a run gives, by name of the parameter (captured ones included).
 
     ``values``: every array as the kernel leaves it. ``errors``: bounds of the difference to compiled code that comes
-    from functions of the C library. ``written``: entries that the kernel assigned. ``derivatives``: tangents or
-    cotangents, float64, of arrays and floats; of :func:`jacobian` by pairs (output, input), with the axes of the output
-    first. ``scales``: the same sums with the absolute values of their terms. ``doubtful``: how many comparisons could
-    turn out otherwise through rounding.
+    from functions of the C library. ``written``: entries that the kernel assigned; ``read``: arrays that it read.
+    ``derivatives``: tangents or cotangents, float64, of arrays and floats; of :func:`jacobian` by pairs (output, input),
+    with the axes of the output first. ``scales``: the same sums with the absolute values of their terms. ``doubtful``:
+    how many comparisons could turn out otherwise through rounding.
     """
 
     values: dict[str, npt.NDArray[Any]]
     errors: dict[str, Floats]
     written: dict[str, npt.NDArray[np.bool_]]
+    read: frozenset[str]
     doubtful: int
     derivatives: dict[Any, Any] = field(default_factory=dict)
     scales: dict[Any, Any] = field(default_factory=dict)
@@ -224,6 +225,7 @@ class _Run:
             {name: a.values for name, a in arrays.items()},
             {name: a.error for name, a in arrays.items()},
             {name: a.written for name, a in arrays.items()},
+            frozenset(name for name, a in arrays.items() if a.read),
             self.machine.doubtful,
         )
 
