@@ -24,7 +24,6 @@ class Retcode(enum.Enum):
     NOT_FINITE_AT_START = (
         "u0, or the right-hand side at u0, is infinite or NaN. Check the initial state and the parameters."
     )
-    TERMINATED = "The solve was stopped before the end of the time span."
 
     @property
     def good(self) -> bool:
