@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,6 +75,9 @@ class Case:
         arrays = ", ".join(f"{a.name}: {a.dtype}{list(a.shape(self.extents))}" for a in self.arrays)
         scalars = ", ".join(f"{name} = {value!r}" for name, value in self.scalars)
         return f"\n{self.text}\n# {arrays}\n# {scalars}\n# extents {self.extents}, seed {self.seed}, {self.layouts}\n"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
 
     def values(self, extents: Sequence[int] | None = None, layouts: Sequence[str] = ()) -> dict[str, Any]:
         """Fresh arguments and captured values by name."""
@@ -455,6 +459,12 @@ def wrapped(text: str) -> str:
 # whole kernels -------------------------------------------------------------------------------------------------------
 
 
+def used_only(arrays: Sequence[Arr], scalars: dict[str, Any], text: str) -> tuple[list[Arr], dict[str, Any]]:
+    """Without what would be captured and does not stand in the text."""
+    words = set(re.findall(r"\w+", text))
+    return [a for a in arrays if a.name in words], {n: v for n, v in scalars.items() if n in words}
+
+
 @st.composite
 def helper_functions(draw: Draw, captured: Sequence[str]) -> tuple[str, tuple[str, int, float]]:
     """A helper of one or two numbers, which may capture floats."""
@@ -544,11 +554,12 @@ def point_cases(draw: Draw, *, single: bool | None = None) -> Case:
     order = draw(st.permutations(parameters)) if draw(st.booleans()) else parameters
     text = "\n".join([f"{head}def kernel({', '.join(order)}):", f"    {names} = {call}", *lines, ""])
     more = {1: 9, 2: 4, 3: 2}[rank]
+    arrays, used = used_only(arrays, scalars, text)
     extents = tuple(lo + hi + 1 + draw(st.integers(0, more)) for lo, hi in zip(low, high, strict=True))
     return Case(
         text,
         tuple(arrays),
-        tuple(scalars.items()),
+        tuple(used.items()),
         extents,
         draw(st.integers(0, 2**16)),
         draw(st.booleans()),

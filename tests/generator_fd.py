@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from generator import LAYOUTS, Arr, Body, Case, Draw, Expr, helper_functions
+from generator import LAYOUTS, Arr, Body, Case, Draw, Expr, helper_functions, used_only
 from hypothesis import strategies as st
 
 from irad.fd import OPERATORS, Operator
@@ -135,11 +135,12 @@ def statement_cases(draw: Draw) -> Case:
     lines = [line for _ in range(draw(st.integers(1, 4))) for line in body.statement(0, "    ")]
     parameters = [a.name for a in body.arrays if not a.captured] + list(scalars)
     text = "\n".join([f"{head}def kernel({', '.join(parameters)}):", *lines, ""])
+    arrays, used = used_only(body.arrays, scalars, text)
     more = {1: 9, 2: 4, 3: 2}[rank]
     return Case(
         text,
-        tuple(body.arrays),
-        tuple(scalars.items()),
+        tuple(arrays),
+        tuple(used.items()),
         tuple(1 + draw(st.integers(0, more)) for _ in range(rank)),
         draw(st.integers(0, 2**16)),
         draw(st.booleans()),

@@ -36,16 +36,20 @@ MOST_REFUSED = 0.1
 
 def explore(strategy: Any, check: Any, name: str) -> None:
     """Run ``check`` on examples that depend on the name alone."""
-    run = seed(zlib.crc32(name.encode()))(
-        settings(
-            max_examples=PER_PART,
-            deadline=None,
-            database=None,
-            phases=(Phase.generate, Phase.shrink),
-            suppress_health_check=list(HealthCheck),
-            print_blob=False,
-        )(given(strategy)(check))
+
+    @seed(zlib.crc32(name.encode()))
+    @settings(
+        max_examples=PER_PART,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
     )
+    @given(strategy)
+    def run(drawn: Any) -> None:
+        check(drawn)
+
     run()
 
 
@@ -55,7 +59,7 @@ class Checker:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
 
-    def __call__(self, case: Case) -> None:
+    def check(self, case: Case) -> None:
         self.counts["kernels"] += 1
         values = case.values(layouts=case.layouts)
         function = case.function(values)
@@ -270,7 +274,7 @@ def message(what: str, name: str, found: Any, expected: Any) -> str:
 def check_part(strategy: Any, name: str) -> None:
     checker = Checker()
     try:
-        explore(strategy, checker, name)
+        explore(strategy, checker.check, name)
     finally:
         checker.report(name)
     assert checker.counts["kernels"] >= PER_PART

@@ -7,6 +7,7 @@ helpers' included. They are named as irad names them: ``Ci``, or ``helper.Ci`` w
 from __future__ import annotations
 
 import dis
+import functools
 import types as pytypes
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -69,8 +70,7 @@ def places(function: pytypes.FunctionType) -> Iterator[Place]:
 
 def _places(function: pytypes.FunctionType, code: pytypes.CodeType) -> Iterator[Place]:
     module: Any = None
-    for instruction in dis.get_instructions(code):
-        name, op = instruction.argval, instruction.opname
+    for op, name in _instructions(code):
         if op in ("LOAD_GLOBAL", "LOAD_NAME") and name in function.__globals__:
             place = Place(name, function.__globals__, function.__globals__[name], function.__name__)
         elif op in ("LOAD_DEREF", "LOAD_CLASSDEREF") and name in function.__code__.co_freevars:
@@ -86,6 +86,11 @@ def _places(function: pytypes.FunctionType, code: pytypes.CodeType) -> Iterator[
     for constant in code.co_consts:
         if isinstance(constant, pytypes.CodeType):
             yield from _places(function, constant)
+
+
+@functools.lru_cache(maxsize=256)
+def _instructions(code: pytypes.CodeType) -> tuple[tuple[str, Any], ...]:
+    return tuple((i.opname, i.argval) for i in dis.get_instructions(code))
 
 
 def hidden_arguments(function: pytypes.FunctionType, arguments: tuple[str, ...]) -> dict[str, Place]:

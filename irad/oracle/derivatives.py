@@ -1,6 +1,7 @@
 """What a number carries beside its value: a tangent vector in forward mode, the name of a node in reverse mode.
 
-Everything here is float64, whatever precision the kernel computes in. ``None`` stands for a constant. Along with each
+Everything here is float64, whatever precision the kernel computes in. A constant carries ``None``, and is no part of
+what is joined here. Along with each
 derivative goes its *scale*, the same sum with every term's absolute value: a difference of some ``eps * scale`` is
 rounding, one of the order of the scale is a mistake.
 """
@@ -40,9 +41,10 @@ class Forward:
         """What the result of an operation carries; behind a pole a zero tangent stays zero."""
         total: Floats | None = None
         for partial, carried in parts:
-            if carried is not None:
-                term = _times(np.array([[partial], [abs(partial)]]), carried, pole)
-                total = term if total is None else total + term
+            term = np.array([[partial], [abs(partial)]]) * carried
+            if pole:
+                term[carried == 0] = 0.0
+            total = term if total is None else total + term
         return total
 
 
@@ -56,10 +58,9 @@ class Reverse:
         """A new independent variable."""
         return self._node((), False)
 
-    def join(self, parts: Sequence[Part], pole: bool) -> int | None:
+    def join(self, parts: Sequence[Part], pole: bool) -> int:
         """Record an operation."""
-        active = tuple((float(partial), carried) for partial, carried in parts if carried is not None)
-        return self._node(active, pole) if active else None
+        return self._node(tuple((float(partial), operand) for partial, operand in parts), pole)
 
     def _node(self, parts: tuple[Part, ...], pole: bool) -> int:
         self.tape.append((parts, pole))
@@ -67,15 +68,11 @@ class Reverse:
 
     def backward(self, seeds: Floats) -> Floats:
         """The cotangents of all nodes and their scales, shape ``(2, nodes)``, from those of results."""
-        bars = np.stack([seeds, np.abs(seeds)])
+        bars, scales = seeds.tolist(), np.abs(seeds).tolist()
         for node in reversed(range(len(self.tape))):
             parts, pole = self.tape[node]
+            bar, scale = bars[node], scales[node]
             for partial, operand in parts:
-                bars[:, operand] += _times(np.array([partial, abs(partial)]), bars[:, node], pole)
-        return bars
-
-
-def _times(partial: Floats, carried: Floats, pole: bool) -> Floats:
-    with np.errstate(all="ignore"):
-        product = partial * carried
-    return np.where(carried == 0, 0.0, product) if pole else product
+                bars[operand] += 0.0 if pole and bar == 0 else partial * bar
+                scales[operand] += 0.0 if pole and scale == 0 else abs(partial) * scale
+        return np.array([bars, scales])

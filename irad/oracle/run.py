@@ -27,9 +27,9 @@ class Result:
 
     ``values``: every array as the kernel leaves it. ``errors``: bounds of the difference to compiled code that comes
     from functions of the C library. ``written``: entries that the kernel assigned; ``read``: arrays that it read.
-    ``derivatives``: tangents or cotangents, float64, of arrays and floats; of :func:`jacobian` by pairs (output, input),
-    with the axes of the output first. ``scales``: the same sums with the absolute values of their terms. ``doubtful``:
-    how many comparisons could turn out otherwise through rounding.
+    ``derivatives``: tangents or cotangents, float64, of arrays and floats; of :func:`jacobian` by pairs (output,
+    input), with the axes of the output first. ``scales``: the same sums with the absolute values of their terms.
+    ``doubtful``: how many comparisons could turn out otherwise through rounding.
     """
 
     values: dict[str, npt.NDArray[Any]]
