@@ -136,7 +136,7 @@ def statement_cases(draw: Draw) -> Case:
     parameters = [a.name for a in body.arrays if not a.captured] + list(scalars)
     text = "\n".join([f"{head}def kernel({', '.join(parameters)}):", *lines, ""])
     arrays, used = used_only(body.arrays, scalars, text)
-    more = {1: 9, 2: 4, 3: 2}[rank]
+    more = {1: 9, 2: 3, 3: 1}[rank]
     return Case(
         text,
         tuple(arrays),

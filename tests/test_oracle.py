@@ -332,13 +332,18 @@ def test_scales_measure_cancellation() -> None:
 def test_doubtful_decisions_are_counted() -> None:
     def tie(v, u):  # type: ignore[no-untyped-def]
         i = points(u)
-        v[i] = u[i] if np.sin(u[i]) > math.sin(0.5) else 0.0
+        v[i] = u[i] if np.sin(u[i]) > 2 * math.sin(0.25) * math.cos(0.25) else 0.0
 
     def exact_tie(v, u):  # type: ignore[no-untyped-def]
         i = points(u)
         v[i] = u[i] if 0.5 * u[i] > 0.25 else 0.0
 
+    def same(v, u):  # type: ignore[no-untyped-def]
+        i = points(u)
+        v[i] = min(np.sin(u[i]), np.sin(u[i]))
+
     assert oracle.primal(tie, (np.zeros(1), np.array([0.5]))).doubtful == 1
+    assert oracle.primal(same, (np.zeros(1), np.array([0.5]))).doubtful == 0
     assert oracle.primal(tie, (np.zeros(1), np.array([0.6]))).doubtful == 0
     assert oracle.primal(exact_tie, (np.zeros(1), np.array([0.5]))).doubtful == 0
 
