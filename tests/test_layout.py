@@ -20,7 +20,7 @@ except ModuleNotFoundError:  # Python 3.10
 ROOT = Path(__file__).resolve().parent.parent
 
 WORDS = {"irad.errors", "irad.config", "irad.annotations", "irad.fd", "irad.domains"}
-KERNEL = {"irad.kernel", "irad.specialise", "irad.explain", "irad.autodiff"}
+KERNEL = {f"irad.{m}" for m in ("kernel", "specialise", "launching", "wrt", "explain", "autodiff", "pullback")}
 MAY_IMPORT: dict[str, set[str]] = {
     "words": {"words"},
     "passes": {"errors"},

@@ -1,0 +1,168 @@
+"""One kernel for one tuple of argument types: lowered, differentiated and compiled, each step once, when first asked.
+
+This is where frontend, passes and codegen meet. Nothing is decided here: the frontend says what the parameters are,
+the passes what a program does, codegen where it lies.
+"""
+
+from __future__ import annotations
+
+import threading
+import types as pytypes
+from dataclasses import dataclass
+
+from irad.codegen.cpu import compile_text
+from irad.errors import NotDifferentiableError, ShadowError
+from irad.frontend import ArrayType, Capture, Lowered, Options, ParamInfo, ScalarType, lower
+from irad.frontend.signature import ParamType
+from irad.launch.executable import Executable
+from irad.passes.ir.model import ArrayParam, Param, ScalarParam
+from irad.passes.layout import AdjointSpec, Program, Variant
+from irad.passes.program import (
+    Stage,
+    adjoint_program,
+    keepable,
+    prepare_stage,
+    primal_program,
+    tangent_program,
+)
+from irad.passes.reached import reached
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What users of a kernel need to know of one parameter. ``capture`` is set for hidden ones."""
+
+    name: str
+    type: ParamType
+    capture: Capture | None
+    read: bool
+    written: bool
+
+    @property
+    def is_array(self) -> bool:
+        return isinstance(self.type, ArrayType)
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether its type can carry a derivative: floating point."""
+        if isinstance(self.type, ArrayType):
+            return self.type.dtype in ("float64", "float32")
+        return self.type.kind in ("float", "float64", "float32")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which program of a kernel is wanted.
+
+    ``mode``: ``"primal"``, ``"tangent"`` or ``"adjoint"``. ``active``: parameters that carry derivatives.
+    ``keep_seed``, ``assign``: see ``passes/layout.py``. ``stages``: of the primal, the first and the end of its part.
+    """
+
+    mode: str = "primal"
+    active: frozenset[str] = frozenset()
+    keep_seed: frozenset[str] = frozenset()
+    assign: frozenset[str] = frozenset()
+    stages: tuple[int, int] | None = None
+
+
+class Specialisation:
+    """A kernel for arguments of these types. Raises what the frontend and the passes refuse, with the user's line."""
+
+    def __init__(
+        self, function: pytypes.FunctionType, types: tuple[ParamType, ...], options: Options, cache: bool = True
+    ) -> None:
+        self.types = types
+        self.cache = cache
+        self.lowered: Lowered = lower(function, types, options)
+        if self.lowered.kind == "loop":
+            raise NotDifferentiableError(
+                f"{self.lowered.name} names no launch domain: kernels that loop themselves are not supported",
+                loc=self.lowered.loc,
+                remedy="i, j = irad.interior(A) (or points, domain) at its beginning, and the body for one point",
+            )
+        self.params: tuple[Param, ...] = tuple(_param(p) for p in self.lowered.params)
+        self.stages: tuple[Stage, ...] = tuple(
+            prepare_stage(s.text, s.name, s.rank, self.params, s.domain_text, s.domain_name, s.loc)
+            for s in self.lowered.stages
+        )
+        read = {n for s in self.stages for n in s.point.read}
+        written = {n for s in self.stages for n in s.point.written}
+        self.parameters = tuple(
+            Parameter(p.name, p.type, p.capture, p.name in read or isinstance(p.type, ScalarType), p.name in written)
+            for p in self.lowered.params
+        )
+        self.by_name = {p.name: p for p in self.parameters}
+        self.written = tuple(p.name for p in self.parameters if p.written)
+        self._lock = threading.RLock()
+        self._programs: dict[tuple[Request, Variant], Program] = {}
+        self._executables: dict[tuple[Request, Variant], Executable] = {}
+        self._reached: dict[frozenset[str], frozenset[str]] = {}
+
+    def fresh(self) -> bool:
+        """Whether what the kernel captures is still what it was compiled for."""
+        return self.lowered.fresh()
+
+    def program(self, request: Request, variant: Variant) -> Program:
+        """The LLVM text of a launch."""
+        key = (request, variant)
+        with self._lock:
+            if key not in self._programs:
+                self._programs[key] = self._make(request, variant)
+            return self._programs[key]
+
+    def sample(self, request: Request, variant: Variant) -> Program:
+        """Any program for the request: what it reads and saves is the same for all variants."""
+        with self._lock:
+            for (known, _), program in self._programs.items():
+                if known == request:
+                    return program
+        return self.program(request, variant)
+
+    def executable(self, request: Request, variant: Variant) -> Executable:
+        """The compiled launch."""
+        key = (request, variant)
+        with self._lock:
+            if key not in self._executables:
+                program = self.program(request, variant)
+                code = compile_text(program.text, keep=self.cache)
+                self._executables[key] = Executable(code, program.block, program.sweeps, len(program.checks))
+            return self._executables[key]
+
+    def executables(self) -> dict[tuple[Request, Variant], Executable]:
+        """Everything compiled so far."""
+        with self._lock:
+            return dict(self._executables)
+
+    def reached(self, active: frozenset[str]) -> frozenset[str]:
+        """Arrays into which the kernel stores values that depend on ``active``, over all its stages."""
+        with self._lock:
+            if active not in self._reached:
+                self._reached[active] = reached([s.point for s in self.stages], active)
+            return self._reached[active]
+
+    def keepable(self, name: str) -> bool:
+        """Whether an adjoint can leave the shadow of a written array as it is."""
+        return keepable(self.stages, name)
+
+    def _make(self, request: Request, variant: Variant) -> Program:
+        if request.mode == "primal":
+            first, end = request.stages or (0, len(self.stages))
+            return primal_program(self.stages[first:end], self.params, variant)
+        if request.mode == "tangent":
+            return tangent_program(self.stages, self.params, variant, request.active)
+        for name in request.keep_seed:
+            if not self.keepable(name):
+                raise ShadowError(
+                    f"the shadow of {name} cannot be left as it is: several statements of {self.lowered.name} "
+                    f"touch {name}",
+                    loc=self.lowered.loc,
+                    remedy="give a copy of the seed",
+                )
+        spec = AdjointSpec(request.active, request.keep_seed, request.assign)
+        return adjoint_program(self.stages, self.params, variant, spec)
+
+
+def _param(p: ParamInfo) -> Param:
+    if isinstance(p.type, ArrayType):
+        return ArrayParam(p.name, p.type.elem, p.type.rank)
+    return ScalarParam(p.name, p.type.llvm, p.type.weak)
