@@ -6,8 +6,8 @@ which order things run. All checks come before anything is written.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -165,20 +165,12 @@ class _Call:
         return ()
 
 
-@dataclass
 class ForwardRun:
     """The forward run before an adjoint: the kernel, cut where arrays must be kept as they are between its stages.
 
     ``saved`` are the copies by alias, filled by :meth:`run`. With ``run=False`` the kernel does not run, so that its
     adjoint may not need anything that the kernel would have written.
     """
-
-    kernel: Kernel
-    spec: Specialisation
-    values: Mapping[str, Any]
-    active: frozenset[str]
-    execute: bool = field(default=True)
-    saved: dict[str, Array] = field(default_factory=dict)
 
     def __init__(
         self,
@@ -191,15 +183,15 @@ class ForwardRun:
     ) -> None:
         self.program = sample(spec, Request("adjoint", active), values)
         self.values = values
-        self.saved = {
-            alias: np.empty_like(values[array], order="K", subok=False) for _, array, alias in self.program.saves
+        self.saved: dict[str, Array] = {
+            alias: np.empty_like(values[array], subok=False) for _, array, alias in self.program.saves
         }
         self._steps: list[tuple[list[tuple[str, str]], Launch | None]] = []
         if not run:
             self._refuse_reading(kernel, spec)
             return
         cuts = sorted({0, len(spec.stages), *(stage for stage, _, _ in self.program.saves)})
-        for first, end in zip(cuts, cuts[1:], strict=False):
+        for first, end in itertools.pairwise(cuts):
             copies = [(array, alias) for stage, array, alias in self.program.saves if stage == first]
             part = None if (first, end) == (0, len(spec.stages)) else (first, end)
             self._steps.append((copies, prepare(spec, Request(stages=part), Operands(values))))

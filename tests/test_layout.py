@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "recording": {"words"},
     "kernel": {"words", "frontend", "passes", "codegen", "launch", "recording"},
     "tape": {"words", "launch", "kernel", "recording"},
-    "ode": {"words", "launch", "kernel", "tape", "recording"},
+    "ode": {"words", "codegen", "launch", "kernel", "tape", "recording"},
     "top": {"words", "frontend", "passes", "codegen", "launch", "kernel", "tape", "ode", "recording"},
 }
 

@@ -1,0 +1,108 @@
+"""What a kernel and its adjoint do, in words and in code: the text behind ``kernel.explain`` and ``kernel.inspect_*``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from irad.errors import IradError
+from irad.launching import sample
+from irad.passes.layout import Program
+from irad.specialise import Request, Specialisation
+from irad.wrt import resolve
+
+if TYPE_CHECKING:
+    from irad.kernel import Kernel
+
+MODES = ("primal", "tangent", "adjoint")
+
+
+def report(kernel: Kernel, args: Sequence[Any], wrt: Any) -> str:
+    """How the kernel and its adjoint with respect to ``wrt`` run on these arguments. Nothing is run."""
+    spec = kernel.specialise(args)
+    values = kernel.values(spec, args)
+    wanted = resolve(spec, values, wrt)
+    asked = frozenset(p for w in wanted for p in w.parameters)
+    reached = spec.reached(asked)
+    primal = sample(spec, Request(), values)
+    # As a pullback runs it: seeds are read only, results are fresh.
+    written = frozenset(spec.written)
+    keep = frozenset(n for n in reached - asked if spec.keepable(n))
+    assign = frozenset(n for n in asked - written if spec.by_name[n].is_array)
+    adjoint = sample(spec, Request("adjoint", asked | reached, keep, assign), values)
+    signature = ", ".join(f"{p.name}: {p.type}{' (captured)' if p.capture else ''}" for p in spec.parameters)
+    lines = [
+        f"{spec.lowered.name}({signature})",
+        f"  {spec.lowered.loc}, {len(spec.stages)} statement{'s' if len(spec.stages) > 1 else ''}"
+        if spec.lowered.kind == "math"
+        else f"  {spec.lowered.loc}, a point kernel",
+        f"  writes {', '.join(spec.written)}; reads {', '.join(p.name for p in spec.parameters if p.read)}",
+        "kernel",
+        *_sweeps(primal),
+        f"adjoint with respect to {', '.join(w.name for w in wanted)}",
+        f"  cotangents flow from {', '.join(sorted(reached)) or 'nothing: the result does not depend on these'}",
+        *_sweeps(adjoint),
+        f"  a pullback copies: {_listing(sorted(adjoint.reads), 'nothing, the adjoint reads no primal array')}",
+        "  saved before the kernel overwrites it: "
+        + _listing([f"{array} before statement {stage + 1}" for stage, array, _ in adjoint.saves], "nothing"),
+        "  everything else is recomputed; no atomics, so the same bits for any number of threads",
+    ]
+    return "\n".join(lines)
+
+
+def _sweeps(program: Program) -> Iterator[str]:
+    for number, title in enumerate(program.strategy, 1):
+        yield f"  {number}. {title}"
+    yield f"  {program.bytes_per_point} bytes a point if every array is moved once, {program.flops_per_point} flops"
+
+
+def _listing(names: Sequence[str], otherwise: str) -> str:
+    return ", ".join(names) or otherwise
+
+
+def _signature(spec: Specialisation) -> str:
+    return f"({', '.join(map(str, spec.types))})"
+
+
+def llvm_texts(kernel: Kernel, stage: str) -> dict[str, str]:
+    """LLVM text by signature; see ``Kernel.inspect_llvm``."""
+    if stage == "frontend":
+        return {
+            _signature(spec): "\n".join(part for s in spec.lowered.stages for part in (s.domain_text, s.text))
+            for spec in kernel.specialisations()
+        }
+    mode, _, optimised = stage.partition(" ")
+    _check_mode(mode, stage, "frontend, " if not optimised else "")
+    if optimised not in ("", "optimised"):
+        _check_mode(stage, stage, "frontend, ")
+    return {
+        title: executable.code.llvm if optimised else spec.program(request, variant).text
+        for title, spec, request, variant, executable in _compiled(kernel, mode)
+    }
+
+
+def asm_texts(kernel: Kernel, stage: str) -> dict[str, str]:
+    """Assembly text by signature; see ``Kernel.inspect_asm``."""
+    _check_mode(stage, stage, "")
+    return {title: executable.code.asm() for title, _, _, _, executable in _compiled(kernel, stage)}
+
+
+def _compiled(kernel: Kernel, mode: str) -> Iterator[tuple[str, Specialisation, Any, Any, Any]]:
+    """Everything compiled of one mode, each with a title of its own."""
+    seen: dict[str, int] = {}
+    for spec in kernel.specialisations():
+        for (request, variant), executable in spec.executables().items():
+            if request.mode != mode:
+                continue
+            title = _signature(spec)
+            if request.active:
+                title += f" by {', '.join(sorted(request.active))}"
+            if variant.unit:
+                title += f", unit strides {', '.join(f'{n}[{d}]' for n, d in sorted(variant.unit))}"
+            seen[title] = seen.get(title, 0) + 1
+            yield (title if seen[title] == 1 else f"{title} #{seen[title]}"), spec, request, variant, executable
+
+
+def _check_mode(mode: str, asked: str, more: str) -> None:
+    if mode not in MODES:
+        raise IradError(f"there is no stage {asked!r} to inspect", remedy=f"one of {more}{', '.join(MODES)}")
