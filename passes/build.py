@@ -17,6 +17,9 @@ from .ir import ops
 from .ir.const import const_value, float_const, int_const, is_number
 from .ir.model import Access, Block, Const, Function, Instr, Loc, Value
 
+DERIVATIVE_FLAGS = ("reassoc", "arcp", "contract")
+"""For arithmetic on tangents and cotangents, never on primal values; and never ``nnan``, ``ninf``, ``nsz``, ``afn``."""
+
 _FOLDED: dict[str, Callable[[Any, Any], Any]] = {
     "fadd": operator.add,
     "fsub": operator.sub,
