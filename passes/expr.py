@@ -1,8 +1,7 @@
 """The language in which ``rules.py`` writes derivatives: small expressions over the values of one operation.
 
-An expression is data. It is written once, with Python's operators, and then read in two ways: :class:`Emission` turns
-it into instructions, :func:`leaves` says which values it reads. Equal expressions are one object, so that what two
-partial derivatives share is computed once.
+An expression is data: written once, with Python's operators, and turned into instructions by :class:`Emission`. Equal
+expressions are one object, so that what two partial derivatives share is computed once.
 
 ``X`` and ``Y`` are the first two operands of the operation, ``R`` is its result, and ``C`` the derivative that is
 handed through it: the cotangent of the result in reverse mode, the tangent of an operand in forward mode.
@@ -134,13 +133,6 @@ def one_less(n: Expr) -> Expr:
 def as_float(n: Expr) -> Expr:
     """An integer as a float."""
     return node("as_float", n)
-
-
-def leaves(e: Expr) -> frozenset[int | str]:
-    """Which operands (by number), ``"result"`` and ``"derivative"`` an expression reads."""
-    if e.op == "symbol":
-        return frozenset(e.args)
-    return frozenset().union(*(leaves(a) for a in e.args if isinstance(a, Expr)))
 
 
 class Emission:

@@ -53,7 +53,6 @@ from .expr import (
     ge,
     gt,
     is_nan,
-    leaves,
     lt,
     number,
     one_less,
@@ -61,7 +60,7 @@ from .expr import (
     where,
 )
 from .ir import ops
-from .ir.model import Instr, Value
+from .ir.model import Block, Instr, Value
 
 
 @dataclass(frozen=True)
@@ -297,15 +296,26 @@ def carriers(i: Instr) -> tuple[bool, ...]:
 
 
 def needs(i: Instr, carries: Sequence[bool] | None = None) -> frozenset[int | str]:
-    """Which primal values the partial derivatives read: numbers of operands, and ``"result"``.
+    """Which primal values the partial derivatives of ``i`` read: numbers of operands, and ``"result"``.
 
-    ``carries``: the operands whose partial derivative is asked for (default: all).
+    ``carries``: the operands that carry a derivative (default: all that can).
     """
-    found: frozenset[int | str] = frozenset()
-    for k, p in enumerate(partials(i)):
-        if p is not None and (carries is None or carries[k]):
-            found |= leaves(p.expr) - {"derivative"}
-    return found
+    read: set[int | str] = set()
+
+    def operand(k: int) -> Value:
+        read.add(k)
+        return i.operands[k]
+
+    def result() -> Value:
+        read.add("result")
+        return i
+
+    b, row = Builder(Block("")), partials(i)
+    carry = [p is not None and (carries is None or carries[k]) for k, p in enumerate(row)]
+    for k, p in enumerate(row):
+        if p is not None and carry[k]:
+            _guarded(b, p, carry, Emission(b, operand, result, Value(i.type), i.operands[k].type))
+    return frozenset(read)
 
 
 Primal = Value | Callable[[], Value]
