@@ -1,12 +1,16 @@
-"""What a kernel and its adjoint do, in words and in code: the text behind ``kernel.explain`` and ``kernel.inspect_*``."""
+"""What a kernel and its adjoint do, in words and in code: what ``kernel.explain`` and ``kernel.inspect_*`` show."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from irad.errors import IradError
-from irad.launching import sample
+from irad.launch.bound import Bound
+from irad.launching import Operands, prepare, sample
 from irad.passes.layout import Program
 from irad.specialise import Request, Specialisation
 from irad.wrt import resolve
@@ -17,8 +21,8 @@ if TYPE_CHECKING:
 MODES = ("primal", "tangent", "adjoint")
 
 
-def report(kernel: Kernel, args: Sequence[Any], wrt: Any) -> str:
-    """How the kernel and its adjoint with respect to ``wrt`` run on these arguments. Nothing is run."""
+def report(kernel: Kernel, args: Sequence[Any], wrt: Any, timed: bool = False) -> str:
+    """How the kernel and its adjoint with respect to ``wrt`` run on these arguments; ``timed``: and how fast."""
     spec = kernel.specialise(args)
     values = kernel.values(spec, args)
     wanted = resolve(spec, values, wrt)
@@ -47,7 +51,46 @@ def report(kernel: Kernel, args: Sequence[Any], wrt: Any) -> str:
         + _listing([f"{array} before statement {stage + 1}" for stage, array, _ in adjoint.saves], "nothing"),
         "  everything else is recomputed; no atomics, so the same bits for any number of threads",
     ]
+    if timed:
+        lines += _timings(kernel, spec, values, asked | reached, keep, assign)
     return "\n".join(lines)
+
+
+def _timings(
+    kernel: Kernel,
+    spec: Specialisation,
+    values: Mapping[str, Any],
+    active: frozenset[str],
+    keep: frozenset[str],
+    assign: frozenset[str],
+) -> Iterator[str]:
+    """Effective memory throughput: bytes of every array that must be read or written, once, over the time."""
+    own = {**values, **{n: values[n].copy() for n in spec.written}}
+    kernel.check(spec, own)
+    primal = prepare(spec, Request(), Operands(own)).bind()
+    read = sum(values[p.name].nbytes for p in spec.parameters if p.is_array and p.read)
+    written = sum(values[n].nbytes for n in spec.written)
+    yield f"timed: kernel {_throughput(primal, read + written)}"
+    shadows = {n: np.ones_like(values[n]) for n in active if spec.by_name[n].is_array}
+    cells = {n: np.zeros(1) for n in active if not spec.by_name[n].is_array}
+    program = sample(spec, Request("adjoint", active, keep, assign), values)
+    saved = {alias: values[array].copy() for _, array, alias in program.saves}
+    adjoint = kernel.prepare_vjp(spec, Operands(own, shadows, cells, saved=saved), keep, assign).bind()
+    moved = sum(values[n].nbytes for n in program.reads) + sum(a.nbytes for a in saved.values())
+    moved += sum(a.nbytes * (1 if n in keep or n in assign else 2) for n, a in shadows.items())
+    yield f"timed: adjoint {_throughput(adjoint, moved)}"
+
+
+def _throughput(launch: Bound, moved: int) -> str:
+    times: list[float] = []
+    launch()
+    until = time.perf_counter() + 0.2
+    while len(times) < 5 or time.perf_counter() < until:
+        start = time.perf_counter()
+        launch()
+        times.append(time.perf_counter() - start)
+    middle = float(np.median(times))
+    return f"{middle * 1e6:.1f} us, T_eff {moved / middle / 1e9:.1f} GB/s ({moved / 2**20:.3g} MiB must move)"
 
 
 def _sweeps(program: Program) -> Iterator[str]:

@@ -23,6 +23,7 @@ from irad.frontend import ArrayType, Options, typeof
 from irad.launch.arrays import Array
 from irad.launch.bound import Bound
 from irad.launch.launcher import ArraySpec, Launcher, ScalarSpec, Spec, set_recording
+from irad.launch.variant import left_out
 from irad.launching import Launch, Operands, check_arrays, check_shapes, prepare, sample
 from irad.specialise import Parameter, Request, Specialisation
 
@@ -81,7 +82,8 @@ class Kernel(Launcher):
             for p in spec.parameters:
                 if isinstance(p.type, ArrayType):
                     unit = frozenset(d for name, d in launch.variant.unit if name == p.name)
-                    arguments.append(ArraySpec(p.type.dtype, p.type.rank, p.written, unit))
+                    apart = left_out(p.type.rank, unit, launch.variant.reverse)
+                    arguments.append(ArraySpec(p.type.dtype, p.type.rank, p.written, unit, apart))
                 else:
                     arguments.append(ScalarSpec(p.type.kind))
             try:
@@ -258,7 +260,7 @@ class Kernel(Launcher):
         arrays.update({f"tangent of {name}": shadow for name, shadow in shadows.items()})
         written = {title for name in spec.written for title in (name, f"tangent of {name}")}
         check_arrays(arrays, written, loc)
-        request = Request("tangent", given | shadows.keys())
+        request = Request("tangent", frozenset((*given, *shadows)))
         return prepare(spec, request, Operands(operands.values, shadows, tangents=operands.tangents))
 
     def _check_active(self, spec: Specialisation, name: str) -> None:
@@ -283,16 +285,17 @@ class Kernel(Launcher):
 
     # looking inside --------------------------------------------------------------------------------------------------
 
-    def explain(self, *args: Any, wrt: Any = None, **kwargs: Any) -> None:
+    def explain(self, *args: Any, wrt: Any = None, timed: bool = False, **kwargs: Any) -> None:
         """Print how the kernel and its adjoint run on these arguments.
 
         ``wrt``: names of parameters or captured arrays (default: everything that can carry a derivative). Printed are
         the sweeps of the primal and of the adjoint in order, what is saved before the kernel runs, what a pullback
-        copies, what is recomputed, and bytes and flops a point. Nothing is run.
+        copies, and bytes and flops a point. Nothing is run, except with ``timed=True``: then kernel and adjoint run on
+        copies, and their times and effective memory throughput (T_eff) are printed as well.
         """
         from irad.explain import report
 
-        print(report(self, self.positional(args, kwargs), wrt))
+        print(report(self, self.positional(args, kwargs), wrt, timed))
 
     def inspect_llvm(self, stage: str = "primal") -> dict[str, str]:
         """LLVM text by signature, of everything compiled so far.

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from irad.errors import IradError, NotDifferentiableError, ShadowError
+from irad.kernel import Kernel
+from irad.pullback import jvp_of_kernel
 from irad.tape.tree import flatten, is_float, is_float_array
 from irad.tape.values import Value, backward, forward, leaf
 
@@ -106,6 +108,9 @@ def jvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
     ``jvp(sol, tangents={"u0": ..., "p": ..., "Ci": ...})`` returns the derivatives of the saved states of a solution
     along tangents of u0, of p (in its structure) and of captured arrays by name.
 
+    ``jvp(kernel, (dT, T, ...), tangents)`` returns the new values and the tangents of the arrays that a kernel writes,
+    each as a named tuple, and changes no argument; ``tangents``: one for each argument (None: zero), or by name.
+
     >>> import numpy as np
     >>> jvp(lambda x: x**2, (np.array([3.0]),), (np.array([1.0]),))
     (array([9.]), array([6.]))
@@ -118,7 +123,8 @@ def jvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
         from irad.ode.directional import solution_tangents
 
         return solution_tangents(f, tangents)
-    _no_kernel(f)
+    if isinstance(f, Kernel):
+        return jvp_of_kernel(f, primals, tangents)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise IradError("jvp takes the arguments and their tangents as two tuples: jvp(f, (x,), (dx,))")
     if len(primals) != len(tangents):

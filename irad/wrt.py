@@ -41,7 +41,7 @@ def resolve(spec: Specialisation, values: Mapping[str, Any], wrt: Any) -> tuple[
         for name in wanted.parameters:
             check_differentiable(spec, spec.by_name[name])
         if any(set(wanted.parameters) & set(other.parameters) for other in result):
-            raise ShadowError(f"wrt names {wanted.name} twice", loc=spec.lowered.loc)
+            raise ShadowError(f"wrt names {wanted.name} twice", loc=spec.lowered.loc, remedy="name it once")
         result.append(wanted)
     return tuple(result)
 

@@ -8,8 +8,8 @@ one that runs them in order within one call.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from irad.errors import IradError
 from irad.launch import abi, threads
@@ -73,7 +73,10 @@ class Bound(abi.Holder):
     """
 
     __slots__ = ()
-    __call__: Callable[[], None]
+    if TYPE_CHECKING:
+
+        def __call__(self) -> None:
+            """Run the launch."""
 
     def __init__(self, launches: Sequence[BoundLaunch], *, release: bool | None = None) -> None:
         _install()

@@ -153,6 +153,7 @@ fields:
   %steps = call ptr @pointer_field(ptr %array, i64 {abi.STRIDES})
   %item = call i64 @word(ptr %descriptor, i64 {Arg.ITEM})
   %unit = call i64 @word(ptr %descriptor, i64 {Arg.UNIT})
+  %apart = call i64 @word(ptr %descriptor, i64 {Arg.APART})
   store i64 %data, ptr %at, align 8
   %extents.at = getelementptr i64, ptr %at, i64 1
   %strides.at = getelementptr i64, ptr %extents.at, i64 %rank
@@ -164,6 +165,7 @@ test:                                             ; lo, hi: first and last byte 
   %hi = phi i64 [ %data, %fields ], [ %hi.next, %dim ]
   %empty = phi i1 [ false, %fields ], [ %empty.next, %dim ]
   %strided = phi i1 [ false, %fields ], [ %strided.next, %dim ]
+  %close = phi i1 [ false, %fields ], [ %close.next, %dim ]
   %more = icmp slt i64 %d, %rank
   br i1 %more, label %dim, label %span
 dim:
@@ -185,14 +187,20 @@ dim:
   %unit.wanted = trunc i64 %unit.shifted to i1
   %long = icmp sgt i64 %n, 1
   %wide = icmp ne i64 %s, %item
-  %wrong.1 = and i1 %unit.wanted, %long
-  %wrong = and i1 %wrong.1, %wide
+  %gaps = and i1 %long, %wide
+  %wrong = and i1 %unit.wanted, %gaps
   %strided.next = or i1 %strided, %wrong
+  %apart.shifted = lshr i64 %apart, %d
+  %apart.wanted = trunc i64 %apart.shifted to i1
+  %no.gaps = xor i1 %gaps, true
+  %better = and i1 %apart.wanted, %no.gaps
+  %close.next = or i1 %close, %better
   %d.next = add i64 %d, 1
   br label %test
 span:
   %present = xor i1 %empty, true
-  %misfit = and i1 %strided, %present
+  %misfit.1 = and i1 %strided, %present
+  %misfit = or i1 %misfit.1, %close
   br i1 %misfit, label %no, label %written
 written:
   %writes = call i64 @word(ptr %descriptor, i64 {Arg.WRITTEN})

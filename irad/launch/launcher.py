@@ -13,7 +13,7 @@ import sys
 import types as pytypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -42,12 +42,14 @@ _SCALARS: dict[str, tuple[Kind, type, type | None]] = {
 class ArraySpec:
     """An array argument: exactly a ``numpy.ndarray`` of this dtype (``"float64"``) and rank, aligned, in native byte
     order. ``written``: the kernel writes it, so it must be writeable and overlap nothing. ``unit``: dimensions in which
-    neighbours must lie side by side."""
+    neighbours must lie side by side; ``apart``: those in which they must not, so that a better variant gets its
+    chance."""
 
     dtype: str
     rank: int
     written: bool = False
     unit: frozenset[int] = frozenset()
+    apart: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,7 @@ def _descriptor(a: ArraySpec | ScalarSpec) -> list[int]:
     words[Arg.FLAGS] = abi.ALIGNED | (abi.WRITEABLE if a.written else 0)
     words[Arg.ITEM] = dtype.itemsize
     words[Arg.UNIT] = sum(1 << d for d in a.unit)
+    words[Arg.APART] = sum(1 << d for d in a.apart)
     words[Arg.WRITTEN] = a.written
     return words
 
@@ -159,7 +162,10 @@ class Launcher(abi.Holder):
     """
 
     __slots__ = ()
-    __call__: Callable[..., Any]
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Launch."""
 
     def __init__(self, slow: Callable[..., Any], specs: Sequence[Spec] = ()) -> None:
         _install()

@@ -52,7 +52,8 @@ class Arg(IntEnum):
     FLAGS = 5  # flags that must be set
     ITEM = 6  # bytes of an element
     UNIT = 7  # bit d: stride d must be ITEM, unless no two elements differ in it
-    WRITTEN = 8  # 1: the kernel writes it
+    APART = 8  # bit d: stride d must not be ITEM, and elements must differ in it: else a better variant fits
+    WRITTEN = 9  # 1: the kernel writes it
 
 
 class Place(IntEnum):

@@ -37,3 +37,13 @@ def choose(arrays: Mapping[str, Array]) -> tuple[Unit, bool]:
                 chosen.add((name, d))
                 break
     return frozenset(chosen), reverse
+
+
+def left_out(rank: int, unit: frozenset[int], reverse: bool) -> frozenset[int]:
+    """Dimensions of an array that :func:`choose` would have preferred to ``unit``, had their stride been a unit."""
+    if rank == 0:
+        return frozenset()
+    preferred = (0, rank - 1) if reverse else (rank - 1, 0)
+    if preferred[0] in unit:
+        return frozenset()
+    return frozenset(preferred) - unit
