@@ -334,8 +334,7 @@ class Body:
             f = self.pick("min", "max", "np.minimum", "np.maximum")
             return Expr(f"{f}({a.text}, {b.text})", max(a.bound, b.bound))
         if kind == "choice":
-            form = self.pick("({0} if {1} else {2})", "np.where({1}, {0}, {2})")
-            return Expr(form.format(a.text, self.condition(1), b.text), max(a.bound, b.bound))
+            return Expr(f"({a.text} if {self.condition(1)} else {b.text})", max(a.bound, b.bound))
         if not self.helpers:
             return a
         name, arity, bound = self.pick(*self.helpers)
