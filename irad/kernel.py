@@ -24,7 +24,7 @@ from irad.launch.arrays import Array
 from irad.launch.bound import Bound
 from irad.launch.launcher import ArraySpec, Launcher, ScalarSpec, Spec, set_recording
 from irad.launch.variant import left_out
-from irad.launching import Launch, Operands, check_arrays, check_shapes, prepare, sample
+from irad.launching import Launch, Operands, check_arrays, prepare, sample
 from irad.specialise import Parameter, Request, Specialisation
 
 _KEPT = 8  # specialisations kept for one tuple of argument types: they differ in what is captured
@@ -74,8 +74,6 @@ class Kernel(Launcher):
     def _remember(self, spec: Specialisation, launch: Launch) -> None:
         """Let compiled code take calls like this one from now on."""
         with self._lock:
-            if any(stage.conforms for stage in spec.lowered.stages):
-                return
             if len(self.specs) >= _FAST or any(s.executable is launch.executable for s in self.specs):
                 return
             arguments: list[ArraySpec | ScalarSpec] = []
@@ -163,7 +161,6 @@ class Kernel(Launcher):
         arrays = {p.name: values[p.name] for p in spec.parameters if p.is_array}
         arrays.update({f"{name}'": shadow for name, shadow in (shadows or {}).items()})
         check_arrays(arrays, spec.written, spec.lowered.loc)
-        check_shapes(spec, values)
 
     def params(self, args: Sequence[Any]) -> tuple[Parameter, ...]:
         """The parameters for arguments of these types: names in order, captured ones last, which are written."""

@@ -78,7 +78,7 @@ def prepare(spec: Specialisation, request: Request, operands: Operands) -> Launc
             arrays["partials"] = np.empty(MAX_TILES * program.partials)
         block = fill(program.block, arrays, scalars)
         plan = executable.plan(block)
-        failed = [program.checks[k] for k in plan.failed]
+        failed = sorted((program.checks[k] for k in plan.failed), key=lambda c: c.kind != "shapes")
         for check in failed:
             if check.kind != "wraps":
                 raise DomainError(check.message, loc=check.loc, remedy=check.remedy)
@@ -88,14 +88,6 @@ def prepare(spec: Specialisation, request: Request, operands: Operands) -> Launc
         if more == wraps:
             raise IradError(f"irad made a launch that refuses itself: {failed[0].message}", loc=failed[0].loc)
         wraps = more
-
-
-def check_shapes(spec: Specialisation, values: Mapping[str, Any]) -> None:
-    """Raise ``DomainError`` where a math-close statement is no array expression for these shapes."""
-    for stage in spec.lowered.stages:
-        for c in stage.conforms:
-            if values[c.array].shape[c.axis] - c.cut != values[c.target].shape[c.axis] - c.target_cut:
-                raise DomainError(c.message, loc=c.loc, remedy="arrays whose shapes fit the operators")
 
 
 def sample(spec: Specialisation, request: Request, values: Mapping[str, Any]) -> Program:

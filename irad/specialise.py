@@ -10,13 +10,14 @@ import threading
 import types as pytypes
 from dataclasses import dataclass
 
+from irad import frontend
 from irad.codegen.cpu import compile_text
 from irad.errors import NotDifferentiableError, ShadowError
 from irad.frontend import ArrayType, Capture, Lowered, Options, ParamInfo, ScalarType, lower
 from irad.frontend.signature import ParamType
 from irad.launch.executable import Executable
 from irad.passes.ir.model import ArrayParam, Param, ScalarParam
-from irad.passes.layout import AdjointSpec, Program, Variant
+from irad.passes.layout import AdjointSpec, Check, Conform, Program, Variant
 from irad.passes.program import (
     Stage,
     adjoint_program,
@@ -82,7 +83,16 @@ class Specialisation:
             )
         self.params: tuple[Param, ...] = tuple(_param(p) for p in self.lowered.params)
         self.stages: tuple[Stage, ...] = tuple(
-            prepare_stage(s.text, s.name, s.rank, self.params, s.domain_text, s.domain_name, s.loc)
+            prepare_stage(
+                s.text,
+                s.name,
+                s.rank,
+                self.params,
+                s.domain_text,
+                s.domain_name,
+                s.loc,
+                [_conform(c) for c in s.conforms],
+            )
             for s in self.lowered.stages
         )
         read = {n for s in self.stages for n in s.point.read}
@@ -160,6 +170,11 @@ class Specialisation:
                 )
         spec = AdjointSpec(request.active, request.keep_seed, request.assign)
         return adjoint_program(self.stages, self.params, variant, spec)
+
+
+def _conform(c: frontend.Conform) -> Conform:
+    check = Check("shapes", c.message, c.loc, remedy="give arrays whose shapes fit the operators")
+    return Conform(c.array, c.cut, c.target, c.target_cut, c.axis, check)
 
 
 def _param(p: ParamInfo) -> Param:

@@ -52,7 +52,7 @@ class Check:
     """One condition that ``plan`` evaluates before anything is written.
 
     ``kind``: ``"bounds"`` (an access leaves its array), ``"wraps"`` (an index is negative although the variant
-    assumes that it is not; ``key`` says which).
+    assumes that it is not; ``key`` says which), ``"shapes"`` (a statement's arrays do not fit, see :class:`Conform`).
     """
 
     kind: str
@@ -60,6 +60,19 @@ class Check:
     loc: object = None
     key: str = ""
     remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Conform:
+    """Shapes that must agree: on ``axis``, the extent of ``array`` less ``cut`` and that of ``target`` less
+    ``target_cut``, neither below 0."""
+
+    array: str
+    cut: int
+    target: str
+    target_cut: int
+    axis: int
+    check: Check
 
 
 @dataclass(frozen=True)

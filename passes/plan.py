@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .asm import Asm
 from .checks import Requirement
 from .ir.model import Function
-from .layout import Check, Range, Term
+from .layout import Check, Conform, Range, Term
 from .nest import Tail, Words, loop_order
 from .sweep import Sweep
 
@@ -33,12 +33,14 @@ class PlannedSweep:
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """The domain function of a stage, its rank, where its bounds go in the tail, and what its accesses require."""
+    """The domain function of a stage, its rank, where its bounds go in the tail, and what its accesses and its arrays'
+    shapes require."""
 
     domain: Function
     rank: int
     base: int
     requirements: tuple[tuple[Requirement, Check], ...]
+    conforms: tuple[Conform, ...] = ()
 
 
 def plan_text(stages: list[PlannedStage], sweeps: list[PlannedSweep], words: Words, reverse: bool) -> str:
@@ -49,7 +51,10 @@ def plan_text(stages: list[PlannedStage], sweeps: list[PlannedSweep], words: Wor
         if type == "i64" and name in words.layout:
             names[name] = words.load(a, "%block", name)
     domains = [_domain(a, s, words) for s in stages]
-    failed = [_requirement(a, r, domains[k], names) for k, s in enumerate(stages) for r, _ in s.requirements]
+    failed = []
+    for k, s in enumerate(stages):
+        failed += [_requirement(a, r, domains[k], names) for r, _ in s.requirements]
+        failed += [_misfit(a, c, names) for c in s.conforms]
     work: list[str] = []
     for number, p in enumerate(sweeps):
         if p.reduces:
@@ -108,6 +113,13 @@ def _requirement(a: Asm, r: Requirement, domain: tuple[list[str], list[str]], na
     for axis in range(len(lo)):
         bad = a("and i1 {}, {}", bad, a("icmp slt i64 {}, {}", lo[axis], hi[axis]))
     return bad
+
+
+def _misfit(a: Asm, c: Conform, names: dict[str, str]) -> str:
+    """Whether two shapes do not agree."""
+    found = a.extreme("smax", [a.add(names[f"{c.array}.n{c.axis}"], str(-c.cut)), "0"])
+    wanted = a.extreme("smax", [a.add(names[f"{c.target}.n{c.axis}"], str(-c.target_cut)), "0"])
+    return a("icmp ne i64 {}, {}", found, wanted)
 
 
 def _term(a: Asm, t: Term, domain: tuple[list[str], list[str]], names: dict[str, str]) -> str:

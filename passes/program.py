@@ -18,7 +18,7 @@ from .gather import classes
 from .ir.model import Access, ArrayParam, Function, Module, Param, PointFn, ScalarParam
 from .ir.read import read_function
 from .ir.write import write_module
-from .layout import ITEM_SIZE, AdjointSpec, BlockLayout, Check, Program, Variant, shadow_words
+from .layout import ITEM_SIZE, AdjointSpec, BlockLayout, Check, Conform, Program, Variant, shadow_words
 from .lower import lower, resolve_wraps
 from .nest import Tail, Words, reduce_text, sweep_text
 from .phases import adjoint_sweeps, fill_sweep, with_words
@@ -34,15 +34,24 @@ FLOPS = frozenset({"fadd", "fsub", "fmul", "fdiv", "frem"})
 
 @dataclass(frozen=True)
 class Stage:
-    """One point function with its launch domain: ``domain`` stores ``lo0, hi0, …`` through its last parameter."""
+    """One point function with its launch domain: ``domain`` stores ``lo0, hi0, …`` through its last parameter.
+    ``conforms``: shapes that must agree."""
 
     point: PointFn
     domain: Function
     loc: object = None
+    conforms: tuple[Conform, ...] = ()
 
 
 def prepare_stage(
-    text: str, name: str, rank: int, params: Sequence[Param], domain_text: str, domain_name: str, loc: object = None
+    text: str,
+    name: str,
+    rank: int,
+    params: Sequence[Param],
+    domain_text: str,
+    domain_name: str,
+    loc: object = None,
+    conforms: Sequence[Conform] = (),
 ) -> Stage:
     """Numba's LLVM text of a point function and of its domain to a checked stage.
 
@@ -54,7 +63,7 @@ def prepare_stage(
     check_race(point)
     domain = read_function(canonicalise(domain_text, frozenset({domain_name})), domain_name)
     domain.linkage, domain.attrs = "internal", ("alwaysinline", "nounwind")
-    return Stage(point, domain, loc)
+    return Stage(point, domain, loc, tuple(conforms))
 
 
 def touched(stage: Stage) -> frozenset[str]:
@@ -155,7 +164,7 @@ def _renamed(stages: Sequence[Stage], prefix: str) -> list[Stage]:
     for k, s in enumerate(stages):
         fn, _, _ = s.point.fn.clone(f"{prefix}{k}")
         domain, _, _ = s.domain.clone(f"domain{k}")
-        result.append(Stage(PointFn(fn, s.point.rank, s.point.params), domain, s.loc))
+        result.append(replace(s, point=PointFn(fn, s.point.rank, s.point.params), domain=domain))
     return result
 
 
@@ -241,8 +250,8 @@ def _assemble(
             for r in bounds_checks(s.point)
             if not (r.kind == "wraps" and (r.axis is None or f"{k}:{r.key}" in variant.wraps))
         ]
-        checks += [c for _, c in requirements]
-        planned_stages.append(PlannedStage(s.domain, s.point.rank, base, tuple(requirements)))
+        checks += [c for _, c in requirements] + [c.check for c in s.conforms]
+        planned_stages.append(PlannedStage(s.domain, s.point.rank, base, tuple(requirements), s.conforms))
         base += 2 * s.point.rank
     traffic = sum(_bytes(s, params) for s, reduces in sweeps if not reduces)
     flops = sum(_flops(s) for s, reduces in sweeps if not reduces)

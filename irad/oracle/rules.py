@@ -1,7 +1,7 @@
 """The functions of real numbers that kernels use, with their partial derivatives, a line each.
 
 Values are computed on NumPy scalars of the kernel's precision, partial derivatives in float64 from these. At kinks:
-``abs`` has derivative 0 at 0, ``min`` and ``max`` take the first argument on a tie (as Python and NumPy return it), an
+``abs`` and ``copysign`` have derivative 0 at 0, ``min`` and ``max`` take the first argument on a tie (as Python and NumPy return it), an
 integer power is the product it stands for.
 """
 
@@ -102,7 +102,7 @@ RULES: dict[str, Rule] = {
     "maximum": Rule(np.maximum, _first, exact=True),
     "fmin": Rule(np.fmin, _first, exact=True),
     "fmax": Rule(np.fmax, _first, exact=True),
-    "copysign": Rule(np.copysign, (lambda x, y, r: np.copysign(ONE, x) * np.copysign(ONE, y), *_flat), exact=True),
+    "copysign": Rule(np.copysign, (lambda x, y, r: np.sign(x) * np.copysign(ONE, y), *_flat), exact=True),
     "sign": Rule(np.sign, _flat, exact=True),
     "floor": Rule(np.floor, _flat, exact=True),
     "ceil": Rule(np.ceil, _flat, exact=True),
