@@ -105,7 +105,9 @@ class Specialisation:
         self.written = tuple(p.name for p in self.parameters if p.written)
         self._lock = threading.RLock()
         self._programs: dict[tuple[Request, Variant], Program] = {}
+        self._samples: dict[Request, Program] = {}
         self._executables: dict[tuple[Request, Variant], Executable] = {}
+        self._keepable: dict[str, bool] = {}
         self._reached: dict[frozenset[str], frozenset[str]] = {}
 
     def fresh(self) -> bool:
@@ -123,10 +125,9 @@ class Specialisation:
     def sample(self, request: Request, variant: Variant) -> Program:
         """Any program for the request: what it reads and saves is the same for all variants."""
         with self._lock:
-            for (known, _), program in self._programs.items():
-                if known == request:
-                    return program
-        return self.program(request, variant)
+            if request not in self._samples:
+                self._samples[request] = self.program(request, variant)
+            return self._samples[request]
 
     def executable(self, request: Request, variant: Variant) -> Executable:
         """The compiled launch."""
@@ -152,7 +153,10 @@ class Specialisation:
 
     def keepable(self, name: str) -> bool:
         """Whether an adjoint can leave the shadow of a written array as it is."""
-        return keepable(self.stages, name)
+        with self._lock:
+            if name not in self._keepable:
+                self._keepable[name] = keepable(self.stages, name)
+            return self._keepable[name]
 
     def _make(self, request: Request, variant: Variant) -> Program:
         if request.mode == "primal":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import keyword
 import re
 from collections import namedtuple
@@ -94,7 +95,12 @@ def _by_object(spec: Specialisation, values: Mapping[str, Any], entry: Any) -> W
 
 def named(title: str, results: Mapping[str, Any]) -> Any:
     """A named tuple of results. A name that is no identifier gets underscores: ``helper.Ci`` is ``.helper_Ci``."""
-    return namedtuple(title, [field_name(n) for n in results])(*results.values())  # type: ignore[misc]
+    return _tuple_type(title, tuple(field_name(n) for n in results))(*results.values())
+
+
+@functools.lru_cache(maxsize=1024)
+def _tuple_type(title: str, fields: tuple[str, ...]) -> Any:
+    return namedtuple(title, fields)  # type: ignore[misc]
 
 
 def field_name(name: str) -> str:

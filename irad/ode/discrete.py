@@ -18,6 +18,9 @@ from irad.ode.rock2_table import coefficients
 from irad.ode.vectors import Vector
 from irad.tape.function import Gradients
 
+SMALL = 1 << 19
+"""Bytes of a state up to which it is copied to where launches are bound to, rather than bound to for each stage."""
+
 Cotangent = tuple[int, float, Vector]
 """Step, position in it, and the cotangent of the state there."""
 
@@ -54,10 +57,15 @@ class _Sweep:
         self._extra, self._slope = rhs.vector(), rhs.vector()
         self._k = rhs.vector()
         self._stages: list[Vector] = []
+        self._small = self._lam.nbytes <= SMALL
+        self._here = tuple(rhs.vector() for _ in range(3)) if self._small else ()
         self._seed = rhs.vector()
         self._reads: bool | None = None
 
     def _pull(self, u: Vector, seed: Vector, u_bar: Vector, t: float) -> None:
+        if self._small and self._reads is not False:
+            vec.copy(self._here[0], u)
+            u = self._here[0]
         self._rhs.reverse(u, seed, u_bar, t, self._gradients)
 
     def step(self, n: int, u: Vector, u_new: Vector | None) -> None:
@@ -112,15 +120,21 @@ class _Sweep:
     def _points(self, u: Vector, t: float, h: float, m: int, first: float) -> Sequence[Vector]:
         """The stages g_0 .. g_{m+1} of a step, run again if the adjoint reads them."""
         if self._reads is None:
-            recorded = self._rhs.recording()
-            self._reads = recorded.reverse_reads_state(u, self._b, self._w, first, self._gradients)
+            at = self._here[0] if self._small else u
+            self._reads = self._rhs.recording().reverse_reads_state(at, self._b, self._w, first, self._gradients)
         if not self._reads:
             return [u] * (m + 2)
         while len(self._stages) < m + 2:
             self._stages.append(self._rhs.vector())
-        vec.copy(self._stages[0], u)
-        stages(self._rhs.rate, t, h, coefficients(m + 2), self._stages, self._k, first)
-        return self._stages
+        kept = self._stages
+        vec.copy(kept[0], u)
+        if self._small:
+            work = [self._here[j % 3] for j in range(m + 2)]
+            vec.copy(work[0], u)
+            stages(self._rhs.rate, t, h, coefficients(m + 2), work, self._k, first, lambda j, g: vec.copy(kept[j], g))
+        else:
+            stages(self._rhs.rate, t, h, coefficients(m + 2), kept, self._k, first, lambda j, g: None)
+        return kept
 
     def finish(self) -> Vector:
         """dL/du0."""

@@ -101,19 +101,25 @@ def step(
 
 
 def stages(
-    rate: Rate, t: float, h: float, co: Coefficients, g: Sequence[Vector], k: Vector, first: float
+    rate: Rate, t: float, h: float, co: Coefficients, g: Sequence[Vector], k: Vector, first: float,
+    done: Callable[[int, Vector], None],
 ) -> None:  # fmt: skip
-    """Fill ``g[1]..g[m+1]`` from ``g[0] = u_n``: bit for bit the stages of :func:`step`. ``k`` is lost.
+    """Run the stages of a step again, bit for bit those of :func:`step`, from ``g[0] = u_n``.
 
-    ``first`` is the time at which the first rate is evaluated: ``t``, or just beyond it after a jump.
+    Stage j is computed in ``g[j]``, and ``done(j, g[j])`` called when it is there, j = 1..m+1. ``g`` may name three buffers
+    in turn: stage j needs j - 1 and j - 2 only. ``first`` is the time at which the first rate is evaluated: ``t``, or just
+    beyond it after a jump. ``k`` is lost.
     """
     rate(g[0], k, first)
     vec.add_scaled(g[1], g[0], h * co.mu[0], k)
+    done(1, g[1])
     for j in range(1, co.degree):
         rate(g[j], k, t + co.c[j] * h)
         vec.recur(g[j + 1], g[j], g[j - 1], co.kappa[j], h * co.mu[j], k)
+        done(j + 1, g[j + 1])
     rate(g[co.degree], k, t + co.c[co.degree] * h)
     vec.add_scaled(g[co.degree + 1], g[co.degree], h * co.sigma, k)
+    done(co.degree + 1, g[co.degree + 1])
 
 
 def reverse(

@@ -1,8 +1,8 @@
 """The functions of real numbers that kernels use, with their partial derivatives, a line each.
 
 Values are computed on NumPy scalars of the kernel's precision, partial derivatives in float64 from these. At kinks:
-``abs`` and ``copysign`` have derivative 0 at 0, ``min`` and ``max`` take the first argument on a tie (as Python and NumPy return it), an
-integer power is the product it stands for.
+``abs`` and ``copysign`` have derivative 0 at 0, ``min`` and ``max`` take the first argument on a tie (which Python and
+NumPy return), an integer power is the product it stands for.
 """
 
 from __future__ import annotations

@@ -99,12 +99,17 @@ class Region:
 
 @dataclass
 class Program:
-    """The launches of one way through the function. ``plan`` evaluates all traced scalars of all launches."""
+    """The launches of one way through the function. ``plan`` evaluates all traced scalars of all launches.
+
+    ``overwrites_rate``: whether the launches write the same entries of du at every call and read none of them (None:
+    not looked at yet, see ``replay.py``).
+    """
 
     regions: list[Region]
     launches: list[Launch]
     plan: ScalarPlan
     decisions: list[tuple[TracedBool, bool]]
+    overwrites_rate: bool | None = None
 
     @property
     def depends_on_time(self) -> bool:

@@ -101,7 +101,9 @@ class Bound:
             self._launches.append(self._scalars.watch(launch, bind(launch, memory, values)))
         self._launches = kernels.chained(self._launches)
         self._timed = program.depends_on_time
-        self._fill = not overwrites_rate(program, memory, values)
+        if program.overwrites_rate is None:
+            program.overwrites_rate = overwrites_rate(program, memory, values)
+        self._fill = not program.overwrites_rate
         du.fill(0)
 
     def __call__(self, t: float) -> None:

@@ -93,7 +93,9 @@ class BoundTangent:
                     tangents[name] = view.on(self._dot(program, view.region, dots, environment))
             self._bind(launch, memory, values, tangents, active[index].scalars)
         self._timed = program.depends_on_time
-        self._fill = not overwrites_rate(program, memory, values)
+        if program.overwrites_rate is None:
+            program.overwrites_rate = overwrites_rate(program, memory, values)
+        self._fill = not program.overwrites_rate
         du.fill(0)
         du_dot.fill(0)
 
