@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from irad.passes.ir.model import ArrayParam, ScalarParam
+from irad.passes.program import prepare_stage
+from irad.passes.reached import reached
 
 from irad.domains import points
 from irad.fd import all as everywhere
 from irad.fd import d_xa, inn
 from irad.frontend import lower, typeof
-from irad.passes.ir.model import ArrayParam, ScalarParam
-from irad.passes.program import prepare_stage
-from irad.passes.reached import reached
 
 
 def stages(function, *args):
