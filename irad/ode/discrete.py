@@ -75,7 +75,6 @@ class _Sweep:
         first = grid.first_time(n)
         inside = self._by_step.get(n, ())
         before = self._by_step.get(n - 1, ()) if n and not grid.jumps[n - 1] else ()
-        vec.fill(self._extra, 0.0)
         end_slope = [(vec.hermite_weights(th, h)[3], w) for th, w in inside if 0.0 < th < 1.0]
         if end_slope and self.end_matters(n):
             assert u_new is not None
@@ -85,7 +84,9 @@ class _Sweep:
             self._pull(u_new, self._seed, self._w, grid.last_time(n))
             vec.add(self._lam, self._w)
         slope_used = False
-        vec.fill(self._slope, 0.0)
+        if inside or before:
+            vec.fill(self._extra, 0.0)
+            vec.fill(self._slope, 0.0)
         for th, w in inside:
             if th == 0.0:
                 vec.add(self._extra, w)
@@ -107,7 +108,8 @@ class _Sweep:
             lambda j, b, w, tj: self._pull(points[j], b, w, tj),
             t, h, co, self._lam, self._b, self._w, (self._one, self._two), first, self._slope if slope_used else None,
         )  # fmt: skip
-        vec.add(result, self._extra)
+        if inside:
+            vec.add(result, self._extra)
         others = [x for x in (self._lam, self._one, self._two) if x is not result]
         self._lam, self._one, self._two = result, others[0], others[1]
         self._gradients.settle()

@@ -106,9 +106,9 @@ def stages(
 ) -> None:  # fmt: skip
     """Run the stages of a step again, bit for bit those of :func:`step`, from ``g[0] = u_n``.
 
-    Stage j is computed in ``g[j]``, and ``done(j, g[j])`` called when it is there, j = 1..m+1. ``g`` may name three buffers
-    in turn: stage j needs j - 1 and j - 2 only. ``first`` is the time at which the first rate is evaluated: ``t``, or just
-    beyond it after a jump. ``k`` is lost.
+    Stage j is computed in ``g[j]``, and ``done(j, g[j])`` called when it is there, j = 1..m+1. ``g`` may name three
+    buffers in turn: stage j needs j - 1 and j - 2 only. ``first`` is the time at which the first rate is evaluated:
+    ``t``, or just beyond it after a jump. ``k`` is lost.
     """
     rate(g[0], k, first)
     vec.add_scaled(g[1], g[0], h * co.mu[0], k)

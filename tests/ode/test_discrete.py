@@ -6,6 +6,7 @@ from fake_kernels import ModelKernels
 from ode_reference import Model, complex_gradient, grid_for, relative, states_at
 
 from irad.errors import IradError, NotDifferentiableError, ShadowError
+from irad.ode import discrete as discrete_module
 from irad.ode.adjoint import adjoint
 from irad.ode.problem import ODEProblem
 from irad.ode.rock2 import ROCK2
@@ -126,6 +127,18 @@ def test_checkpoints_give_the_same_bits(model, start, checkpoints):
         a, b, c = (getattr(adjoint(s, q, wrt=("u0", "p", "w")), name) for s in (kept, few, again))
         assert np.array_equal(a, b)
         assert np.array_equal(a, c)
+
+
+def test_large_states_are_not_copied_and_give_the_same_bits(model, start, monkeypatch):
+    grid = grid_for(model.radius, STAGES, jumps=(3,))
+    prob, _ = problem(model, start, "seven", grid)
+    times = [float(grid.t[3] + 0.3 * grid.h[3]), float(grid.t[7] + 0.5 * grid.h[7])]
+    sol = solve(prob, ROCK2(), grid=grid, saveat=times)
+    q = np.random.default_rng(3).normal(size=(2, N))
+    small = adjoint(sol, q, wrt=("u0", "p", "w"))
+    monkeypatch.setattr(discrete_module, "SMALL", 0)
+    large = adjoint(sol, q, wrt=("u0", "p", "w"))
+    assert all(np.array_equal(a, b) for a, b in zip(small, large, strict=True))
 
 
 def test_only_what_is_asked_for(model, start):

@@ -109,7 +109,13 @@ def test_stages_are_those_of_the_step(s):
         seen.append((when, x.copy()))
         dx[:] = f(when, x)
 
-    stages(rate, 0.2, 0.1, coefficients(s), g, np.empty(3), 0.2)
+    stages(rate, 0.2, 0.1, coefficients(s), g, np.empty(3), 0.2, lambda j, x: None)
+    three, kept = buffers(3, 3), [u.copy()]
+    three[0][:] = u
+    work = [three[j % 3] for j in range(s)]
+    stages(rate, 0.2, 0.1, coefficients(s), work, np.empty(3), 0.2, lambda j, x: kept.append(x.copy()))
+    assert all(np.array_equal(x, y) for x, y in zip(kept, g, strict=True))
+    del seen[s - 1 :]
     assert seen[0][0] == 0.2
     assert [t for t, _ in seen[1:]] == [t for t, _ in calls][:-1]
     for (_, x), stage in zip(calls, g[1:], strict=True):
