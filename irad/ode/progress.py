@@ -22,13 +22,14 @@ class Progress:
             except ImportError:
                 warnings.warn("progress=True needs the package tqdm (pip install tqdm)", RuntimeWarning, stacklevel=3)
                 return self
-            self._bar = tqdm(total=abs(self._t1 - self._t0), bar_format="{l_bar}{bar}| t = {postfix} [{elapsed}]")
+            shape = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"
+            self._bar = tqdm(total=abs(self._t1 - self._t0), desc=f"t = {self._t0:.6g}", bar_format=shape)
         return self
 
     def update(self, t: float) -> None:
         """The solve has come to ``t``."""
         if self._bar is not None:
-            self._bar.set_postfix_str(f"{t:.6g}", refresh=False)
+            self._bar.set_description_str(f"t = {t:.6g}", refresh=False)
             self._bar.update(abs(t - self._t))
             self._t = t
 
