@@ -12,6 +12,7 @@ that failing examples shrink to short kernels.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import linecache
 import re
@@ -99,6 +100,16 @@ class Case:
         exec("import math\nimport irad.fd as fd\n", namespace)
         exec(compile(self.text, filename, "exec"), namespace)
         return namespace["kernel"]
+
+    @property
+    def stored(self) -> list[str]:
+        """Names of the floating-point arrays that the text assigns."""
+        found = {
+            node.value.id
+            for node in ast.walk(ast.parse(self.text))
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
+        }
+        return [a.name for a in self.arrays if a.name in found and a.floating]
 
     @property
     def edges(self) -> list[tuple[int, ...]]:
@@ -551,6 +562,7 @@ def point_cases(draw: Draw, *, single: bool | None = None) -> Case:
         call = f"irad.domain({', '.join(pairs)})"
     parameters = [a.name for a in arrays if not a.captured] + [n for n in scalars if n not in captured_floats]
     order = draw(st.permutations(parameters)) if draw(st.booleans()) else parameters
+    head = head if any("helper(" in line for line in lines) else ""
     text = "\n".join([f"{head}def kernel({', '.join(order)}):", f"    {names} = {call}", *lines, ""])
     more = {1: 9, 2: 4, 3: 2}[rank]
     arrays, used = used_only(arrays, scalars, text)

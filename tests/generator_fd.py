@@ -134,6 +134,7 @@ def statement_cases(draw: Draw) -> Case:
     body = Statements(draw, rank, dtypes, scalars, helpers=helpers)
     lines = [line for _ in range(draw(st.integers(1, 4))) for line in body.statement(0, "    ")]
     parameters = [a.name for a in body.arrays if not a.captured] + list(scalars)
+    head = head if any("helper(" in line for line in lines) else ""
     text = "\n".join([f"{head}def kernel({', '.join(parameters)}):", *lines, ""])
     arrays, used = used_only(body.arrays, scalars, text)
     more = {1: 9, 2: 3, 3: 1}[rank]

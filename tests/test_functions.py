@@ -24,7 +24,8 @@ LARGER = (1.0, 1.5, 4.0)
 
 ONE = {
     "-x": ALL, "+x": ALL, "abs(x)": ALL, "np.abs(x)": ALL, "np.fabs(x)": ALL, "math.fabs(x)": ALL,
-    "x ** 0": ALL, "x ** 1": ALL, "x ** 2": ALL, "x ** 3": ALL, "x ** 7": ALL, "x ** -1": ALL, "x ** -2": (-2.5, 0.3, 2.5),
+    "x ** 0": ALL, "x ** 1": ALL, "x ** 2": ALL, "x ** 3": ALL, "x ** 7": ALL, "x ** -1": ALL,
+    "x ** -2": (-2.5, 0.3, 2.5),
     "x ** n": ALL, "x ** 0.5": POSITIVE, "x ** 1.5": POSITIVE, "x ** 2.0": ALL, "x ** -0.5": POSITIVE,
     "x ** 0.0": ALL, "2.0 ** x": ALL, "0.0 ** x": POSITIVE, "pow(x, 2)": ALL, "math.pow(x, 1.5)": POSITIVE,
     "np.power(x, 1.5)": POSITIVE, "np.square(x)": ALL, "np.reciprocal(x)": ALL, "1 / x": ALL, "x / n": ALL,

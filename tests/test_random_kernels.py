@@ -183,13 +183,10 @@ class Trial:
         assert bits == {n: np.asarray(t).tobytes() for n, t in tangents.items()}, "a tangent has changed"
 
     def seeds(self) -> dict[str, Any]:
-        return self.directions([n for n in self.written() if n in self.primal.derivatives or self.is_float(n)])
+        return self.directions(self.case.stored)
 
     def written(self) -> list[str]:
         return [a.name for a in self.case.arrays if a.written]
-
-    def is_float(self, name: str) -> bool:
-        return bool(np.asarray(self.values[name]).dtype.kind == "f")
 
     def reverse(self, names: list[str]) -> None:
         args = self.fresh()
@@ -241,7 +238,7 @@ class Trial:
                 args = self.fresh()
                 push = irad.pushforward(self.kernel, *args, wrt=names)
                 out = push(**{field_name(n): t for n, t in tangents.items()})._asdict()
-                seeds = seeds or self.directions(self.written())
+                seeds = seeds or self.directions(self.case.stored)
                 args = self.fresh()
                 bars = irad.pullback(self.kernel, *args, wrt=names)(**{field_name(n): s for n, s in seeds.items()})
                 results.append(
