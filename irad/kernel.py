@@ -12,6 +12,7 @@ import inspect
 import threading
 import types as pytypes
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,15 @@ class Kernel(Launcher):
     def values(self, spec: Specialisation, args: Sequence[Any]) -> dict[str, Any]:
         """Values of all parameters by name, captured ones looked up now."""
         given = iter(args)
-        return {p.name: next(given) if p.capture is None else p.capture.get() for p in spec.parameters}
+        values = {p.name: next(given) if p.capture is None else p.capture.get() for p in spec.parameters}
+        for p in spec.parameters:
+            if p.capture is not None and typeof(values[p.name]) != p.type:
+                raise IradError(
+                    f"the captured {p.name} of {self.__name__} changed its type during the call, in another thread",
+                    loc=spec.lowered.loc,
+                    remedy="change what kernels capture between calls",
+                )
+        return values
 
     def prepare(self, args: Sequence[Any], spec: Specialisation | None = None) -> Launch:
         """The checked launch of the kernel itself."""
@@ -172,7 +181,8 @@ class Kernel(Launcher):
         """What an adjoint with respect to ``active`` reads of the primal: arrays as the kernel leaves them, and
         ``(stage, array, alias)`` for arrays as they are before a stage."""
         spec = self.specialise(args)
-        program = sample(spec, Request("adjoint", frozenset(active)), self.values(spec, args))
+        known = frozenset(active)
+        program = sample(spec, Request("adjoint", known | spec.reached(known)), self.values(spec, args))
         return program.reads, program.saves
 
     def bind_vjp(
@@ -203,11 +213,13 @@ class Kernel(Launcher):
         self, spec: Specialisation, operands: Operands, keep_seed: Iterable[str] = (), assign: Iterable[str] = ()
     ) -> Launch:
         """The checked adjoint launch behind :meth:`bind_vjp`."""
-        active = frozenset((*operands.shadows, *operands.cells))
-        request = Request("adjoint", active, frozenset(keep_seed), frozenset(assign))
+        given, keep_seed, assign = frozenset((*operands.shadows, *operands.cells)), tuple(keep_seed), tuple(assign)
         loc = spec.lowered.loc
-        for name in (*request.active, *request.keep_seed, *request.assign):
+        for name in (*given, *keep_seed, *assign):
             self._check_active(spec, name)
+        unseeded = self._unseeded(spec, operands, given)
+        operands = replace(operands, shadows={**operands.shadows, **unseeded})
+        request = Request("adjoint", given | set(unseeded), frozenset((*keep_seed, *unseeded)), frozenset(assign))
         program = sample(spec, request, operands.values)
         arrays: dict[str, Array] = {n: operands.values[n] for n in program.reads}
         for _, array, alias in program.saves:
@@ -225,6 +237,19 @@ class Kernel(Launcher):
         saves = {alias for _, _, alias in program.saves}
         needed = {alias: a for alias, a in operands.saved.items() if alias in saves}
         return prepare(spec, request, Operands(operands.values, operands.shadows, operands.cells, saved=needed))
+
+    def _unseeded(self, spec: Specialisation, operands: Operands, given: frozenset[str]) -> dict[str, Array]:
+        """Zero seeds of written arrays that carry derivatives and have no shadow. They must stay zero, call by call."""
+        result = {}
+        for name in spec.reached(given) - given:
+            if not spec.keepable(name):
+                raise ShadowError(
+                    f"several statements of {self.__name__} hand derivatives on through {name}, which has no shadow",
+                    loc=spec.lowered.loc,
+                    remedy=f"a shadow for {name}, filled with zeros before each call",
+                )
+            result[name] = np.zeros_like(operands.values[name], subok=False)
+        return result
 
     def bind_jvp(
         self,

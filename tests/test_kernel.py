@@ -14,6 +14,7 @@ import pytest
 
 import irad
 from irad import recording
+from irad.fd import all as every
 from irad.fd import d2_xi, d2_yi, inn
 from irad.kernel import Kernel
 from irad.launch.threads import using_threads
@@ -344,6 +345,33 @@ def test_bound_derivatives():
         np.testing.assert_array_equal(seed, kept)
         assert np.vdot(seed, out_dot) == pytest.approx(np.vdot(bar, tangent) + 0.25 * cell[0], rel=1e-12)
     np.testing.assert_allclose(out, numpy_laplacian(u, h), atol=1e-12)
+
+
+def test_written_arrays_without_a_shadow_have_a_zero_seed():
+    @irad.kernel
+    def both(y, w, x):
+        i = irad.points(y)
+        w[i] = x[i] * x[i]
+        y[i] = 3.0 * w[i] + x[i]
+
+    x = np.array([1.0, 2.0])
+    y, w, seed, bar = np.zeros(2), np.zeros(2), np.ones(2), np.zeros(2)
+    back = both.bind_vjp((y, w, x), {"y": seed, "x": bar}, keep_seed=["y"], assign=iter(["x"]))
+    for _ in range(2):
+        back()
+        np.testing.assert_array_equal(bar, 6 * x + 1)
+
+    @irad.kernel
+    def chain(y, w, x):
+        w[every] = every(x * x)
+        y[every] = every(3.0 * w + x)
+
+    with pytest.raises(irad.ShadowError, match="hand derivatives on through w, which has no shadow"):
+        chain.bind_vjp((y, w, x), {"y": seed, "x": bar})
+    w_bar = np.zeros(2)
+    bar[:] = 0.0
+    chain.bind_vjp((y, w, x), {"y": seed, "x": bar, "w": w_bar})()
+    np.testing.assert_array_equal(bar, 6 * x + 1)
 
 
 def test_what_the_adjoint_needs():
