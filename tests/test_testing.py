@@ -265,3 +265,64 @@ def test_twins_lie_as_their_originals(view: Any) -> None:
     assert not np.shares_memory(twin, a)
     assert twin.strides == a.strides or not a.size
     assert _twin(np.broadcast_to(np.float64(1), (3,))).flags.writeable
+
+
+# real kernels and functions ------------------------------------------------------------------------------------------
+
+
+@irad.kernel
+def step(v, u, a):  # type: ignore[no-untyped-def]
+    i, j = irad.interior(u)
+    v[i, j] = u[i, j] * np.exp(-a * u[i - 1, j]) + u[i, j + 1] ** 2
+
+
+def grid(order: str = "C", dtype: Any = np.float64) -> Any:
+    return np.random.default_rng(1).uniform(-1, 1, (5, 6)).astype(dtype, order=order)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_kernel(dtype: str) -> None:
+    report = irad.testing.check_gradient(step, np.zeros((5, 6), dtype), grid("F", dtype), 0.5)
+    assert verdicts(report) == {"dot product": {True}, "Taylor": {True}, "oracle": {True}}
+
+
+def test_a_kernel_with_too_many_points() -> None:
+    u = np.random.default_rng(1).uniform(-1, 1, (200, 150))
+    report = irad.testing.check_gradient(step, np.zeros_like(u), u, 0.5)
+    assert verdicts(report) == {"dot product": {True}, "Taylor": {True}, "oracle": {None}}
+
+
+def test_an_empty_array() -> None:
+    assert irad.testing.check_gradient(step, np.zeros((2, 0)), np.zeros((2, 0)), 0.5).ok
+
+
+def test_a_function() -> None:
+    def loss(x, weights, factor):  # type: ignore[no-untyped-def]
+        return irad.sum(np.sin(x) * weights) * factor
+
+    x, w = np.linspace(0.1, 1, 7), np.linspace(1, 2, 7)
+    assert irad.testing.check_gradient(loss, x, w, 2.0).ok
+    assert irad.testing.check_gradient(loss, x, w, 2.0, wrt=("weights", 2)).ok
+    assert irad.testing.check_gradient(loss, x, w, 2.0, wrt="factor").ok
+
+
+def test_a_function_with_a_wrong_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = irad.value_and_grad
+
+    def wrong(f: Any, wrt: Any = None) -> Any:
+        def both(*args: Any) -> Any:
+            value, gradient = right(f, wrt)(*args)
+            return value, 1.01 * gradient
+
+        return both
+
+    monkeypatch.setattr(irad, "value_and_grad", wrong)
+    found = failing(lambda x: irad.sum(x**3), np.linspace(0.1, 1, 7))
+    assert found == {"dot product": {False}, "Taylor": {False}}
+
+
+def test_a_function_of_a_tree() -> None:
+    def loss(p):  # type: ignore[no-untyped-def]
+        return irad.sum(p["a"] ** 2) * p["b"][0]
+
+    assert irad.testing.check_gradient(loss, {"a": np.linspace(0, 1, 4), "b": [3.0, 1]}).ok
