@@ -123,7 +123,8 @@ class _Call:
             shadows[name] = np.zeros_like(self.values[name], subok=False)
         cells = {name: np.zeros(1) for name in self.active}
         only_adjoint = all(isinstance(self.given.get(n), DuplicatedNoNeed) for n in spec.written)
-        forward = ForwardRun(self.kernel, spec, self.values, frozenset((*shadows, *cells)), run=not only_adjoint)
+        request = Request("adjoint", frozenset((*shadows, *cells)))
+        forward = ForwardRun(self.kernel, spec, self.values, request, run=not only_adjoint)
         adjoint = self.kernel.prepare_vjp(spec, Operands(self.values, shadows, cells, saved=forward.saved))
         forward.run()
         adjoint.run()
@@ -177,11 +178,11 @@ class ForwardRun:
         kernel: Kernel,
         spec: Specialisation,
         values: Mapping[str, Any],
-        active: frozenset[str],
+        adjoint: Request,
         *,
         run: bool = True,
     ) -> None:
-        self.program = sample(spec, Request("adjoint", active), values)
+        self.program = sample(spec, adjoint, values)
         self.values = values
         self.saved: dict[str, Array] = {
             alias: np.empty_like(values[array], subok=False) for _, array, alias in self.program.saves

@@ -12,6 +12,7 @@ from irad.errors import IradError
 from irad.launch.bound import Bound
 from irad.launching import Operands, prepare, sample
 from irad.passes.layout import Program
+from irad.pullback import usual_request
 from irad.specialise import Request, Specialisation
 from irad.wrt import resolve
 
@@ -29,11 +30,8 @@ def report(kernel: Kernel, args: Sequence[Any], wrt: Any, timed: bool = False) -
     asked = frozenset(p for w in wanted for p in w.parameters)
     reached = spec.reached(asked)
     primal = sample(spec, Request(), values)
-    # As a pullback runs it: seeds are read only, results are fresh.
-    written = frozenset(spec.written)
-    keep = frozenset(n for n in reached - asked if spec.keepable(n))
-    assign = frozenset(n for n in asked - written if spec.by_name[n].is_array)
-    adjoint = sample(spec, Request("adjoint", asked | reached, keep, assign), values)
+    request = usual_request(spec, asked)
+    adjoint = sample(spec, request, values)
     signature = ", ".join(f"{p.name}: {p.type}{' (captured)' if p.capture else ''}" for p in spec.parameters)
     lines = [
         f"{spec.lowered.name}({signature})",
@@ -52,18 +50,11 @@ def report(kernel: Kernel, args: Sequence[Any], wrt: Any, timed: bool = False) -
         "  everything else is recomputed; no atomics, so the same bits for any number of threads",
     ]
     if timed:
-        lines += _timings(kernel, spec, values, asked | reached, keep, assign)
+        lines += _timings(kernel, spec, values, request)
     return "\n".join(lines)
 
 
-def _timings(
-    kernel: Kernel,
-    spec: Specialisation,
-    values: Mapping[str, Any],
-    active: frozenset[str],
-    keep: frozenset[str],
-    assign: frozenset[str],
-) -> Iterator[str]:
+def _timings(kernel: Kernel, spec: Specialisation, values: Mapping[str, Any], request: Request) -> Iterator[str]:
     """Effective memory throughput: bytes of every array that must be read or written, once, over the time."""
     own = {**values, **{n: values[n].copy() for n in spec.written}}
     kernel.check(spec, own)
@@ -71,9 +62,10 @@ def _timings(
     read = sum(values[p.name].nbytes for p in spec.parameters if p.is_array and p.read)
     written = sum(values[n].nbytes for n in spec.written)
     yield f"timed: kernel {_throughput(primal, read + written)}"
+    active, keep, assign = request.active, request.keep_seed, request.assign
     shadows = {n: np.ones_like(values[n]) for n in active if spec.by_name[n].is_array}
     cells = {n: np.zeros(1) for n in active if not spec.by_name[n].is_array}
-    program = sample(spec, Request("adjoint", active, keep, assign), values)
+    program = sample(spec, request, values)
     saved = {alias: values[array].copy() for _, array, alias in program.saves}
     adjoint = kernel.prepare_vjp(spec, Operands(own, shadows, cells, saved=saved), keep, assign).bind()
     moved = sum(values[n].nbytes for n in program.reads) + sum(a.nbytes for a in saved.values())

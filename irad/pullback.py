@@ -18,7 +18,7 @@ from irad.errors import AliasError, IradError, ShadowError
 from irad.kernel import Kernel
 from irad.launch.arrays import Array, overlap
 from irad.launching import Operands
-from irad.specialise import Specialisation
+from irad.specialise import Request, Specialisation
 from irad.wrt import Wanted, field_name, named, resolve
 
 
@@ -33,9 +33,10 @@ class Pullback:
         values = kernel.values(self._spec, args)
         self._wanted: tuple[Wanted, ...] = resolve(self._spec, values, wrt)
         asked = frozenset(p for w in self._wanted for p in w.parameters)
-        self._active = asked | self._spec.reached(asked)
+        request = usual_request(self._spec, asked)
+        self._active = request.active
         kernel.check(self._spec, values)
-        forward = ForwardRun(kernel, self._spec, values, self._active)
+        forward = ForwardRun(kernel, self._spec, values, request)
         forward.run()
         self._saved = forward.saved
         reads = sorted(forward.program.reads)
@@ -171,6 +172,14 @@ class Pullback:
                     loc=self._loc,
                     remedy="irad.pullback(..., copy=True)",
                 )
+
+
+def usual_request(spec: Specialisation, asked: frozenset[str]) -> Request:
+    """The adjoint that a pullback runs when all seeds are given and all results are new arrays."""
+    reached = spec.reached(asked)
+    keep = frozenset(n for n in reached - asked if spec.keepable(n))
+    assign = frozenset(n for n in asked if spec.by_name[n].is_array and n not in spec.written)
+    return Request("adjoint", asked | reached, keep, assign)
 
 
 class Pushforward:
