@@ -17,7 +17,7 @@ import itertools
 import linecache
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -70,12 +70,15 @@ class Case:
     grid: bool
     parameters: tuple[str, ...]
     layouts: tuple[str, ...] = ()
-    exact: bool = field(default=False)
+    exact: bool = False
+    shared: bool = False
+    """Whether two arrays that are only read, of one shape and type, are one object."""
 
     def __repr__(self) -> str:
         arrays = ", ".join(f"{a.name}: {a.dtype}{list(a.shape(self.extents))}" for a in self.arrays)
         scalars = ", ".join(f"{name} = {value!r}" for name, value in self.scalars)
-        return f"\n{self.text}\n# {arrays}\n# {scalars}\n# extents {self.extents}, seed {self.seed}, {self.layouts}\n"
+        last = f"extents {self.extents}, seed {self.seed}, {self.layouts}{', shared' * self.shared}"
+        return f"\n{self.text}\n# {arrays}\n# {scalars}\n# {last}\n"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(repr(self))
@@ -84,7 +87,12 @@ class Case:
         """Fresh arguments and captured values by name."""
         rng = np.random.default_rng(self.seed)
         given: dict[str, Any] = dict(self.scalars)
+        known: dict[Any, str] = {}
         for k, a in enumerate(self.arrays):
+            twin = known.setdefault((a.dims, a.dtype, a.grow, a.positive, a.written), a.name)
+            if self.shared and not a.written and twin in given:
+                given[a.name] = given[twin]
+                continue
             values = random_values(rng, a, a.shape(self.extents if extents is None else extents), self.grid)
             given[a.name] = laid_out(values, layouts[k % len(layouts)] if layouts else "C", readonly=not a.written)
         return given
@@ -228,7 +236,7 @@ class Body:
         self.written = [a for a in arrays if a.written]
         self.bounds = {a.name: 2.0 for a in arrays}
         self.temps: dict[str, float] = {}
-        self.made = 0
+        self.made = self.stores = 0
 
     def pick(self, *choices: Any) -> Any:
         return self.draw(st.sampled_from(choices))
@@ -396,6 +404,7 @@ class Body:
             kinds += ["if", "if else", "loop"]
         kind = self.pick(*kinds)
         if kind in ("store", "update"):
+            self.stores += 1
             a = self.pick(*self.written)
             e = self.expr(2)
             op = "=" if kind == "store" else self.pick("+=", "*=", "-=")
@@ -433,9 +442,9 @@ class Body:
         return lines
 
     def rest(self, indent: str) -> list[str]:
-        """A last statement that uses all local variables."""
+        """A last statement that uses all local variables; one in any case if nothing has been assigned."""
         if not self.temps:
-            return []
+            return [] if self.stores else [f"{indent}{self.own(self.pick(*self.written))} = {self.expr(1).text}"]
         return [f"{indent}{self.own(self.pick(*self.written))} += {' + '.join(self.temps)}"]
 
     def _loop(self, indent: str) -> list[str]:
@@ -577,4 +586,5 @@ def point_cases(draw: Draw, *, single: bool | None = None) -> Case:
         tuple(order),
         tuple(draw(st.sampled_from(LAYOUTS)) for _ in range(3)),
         exact=all(a.dtype != "float32" for a in arrays),
+        shared=draw(st.integers(0, 4)) == 4,
     )
