@@ -64,7 +64,7 @@ def _only_function(text: str) -> str:
     names = [f.name for f in parsed(text).functions if not f.is_declaration and f.linkage.name == "external"]
     if len(names) != 1:
         raise IradError(f"the file defines {names or 'no functions'}", remedy="name one with --function")
-    return names[0]
+    return str(names[0])
 
 
 def _list() -> None:

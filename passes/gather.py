@@ -111,9 +111,7 @@ def gather_sweep(
     core_fn = _collect(f"{stem}.core", body, array, words, list(zip(found, core_parts, strict=True)), assign, None)
     outer, core = _boxes(body, array, found, assign, wrapped, wraps)
     straight = all(c[d].axis == d for c in found for d in range(param.rank))
-    return Sweep(
-        title, stage, param.rank, outer, core, core_fn, edge_fn, helpers, extents, mergeable=straight
-    )
+    return Sweep(title, stage, param.rank, outer, core, core_fn, edge_fn, helpers, extents, mergeable=straight)
 
 
 def _boxes(
@@ -204,10 +202,10 @@ def _collect(
             if guard is None:
                 add(point, part)  # type: ignore[arg-type]
                 continue
-            for a, x in enumerate(point):
-                if x is not None:
-                    conditions.append(e("icmp", "i1", [x, fn.arg(f"D.lo{a}")], pred="sge"))
-                    conditions.append(e("icmp", "i1", [x, fn.arg(f"D.hi{a}")], pred="slt"))
+            for a, at_axis in enumerate(point):
+                if at_axis is not None:
+                    conditions.append(e("icmp", "i1", [at_axis, fn.arg(f"D.lo{a}")], pred="sge"))
+                    conditions.append(e("icmp", "i1", [at_axis, fn.arg(f"D.hi{a}")], pred="slt"))
             for d in flips:
                 at = e.index(point, cls[d])  # type: ignore[arg-type]
                 conditions.append(e("icmp", "i1", [at, Const("i64", "0")], pred="slt" if d in wrapped else "sge"))

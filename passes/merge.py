@@ -38,8 +38,17 @@ def _joined(parts: list[Sweep]) -> Sweep:
     core_fn = _sequence(f"{stem}.core", parts, edge=False)
     edge_fn = _sequence(f"{stem}.edge", parts, edge=True)
     helpers = [f for p in parts for f in (*p.helpers, p.core_fn, *([p.edge_fn] if p.edge_fn else []))]
-    return Sweep(" + ".join(p.title for p in parts), first.stage, rank, tuple(outer), tuple(core), core_fn, edge_fn,
-                 helpers, reductions=tuple(r for p in parts for r in p.reductions))
+    return Sweep(
+        " + ".join(p.title for p in parts),
+        first.stage,
+        rank,
+        tuple(outer),
+        tuple(core),
+        core_fn,
+        edge_fn,
+        helpers,
+        reductions=tuple(r for p in parts for r in p.reductions),
+    )
 
 
 def _terms(terms: object) -> tuple[Term, ...]:
@@ -61,9 +70,8 @@ def _sequence(name: str, parts: list[Sweep], *, edge: bool) -> Function:
         for a in ((p.edge_fn or p.core_fn) if edge else p.core_fn).args[rank:]:
             args.setdefault(a.name, Arg(a.type, a.name))
     if edge:
-        for a in range(rank):
-            for e in ("lo", "hi"):
-                args.setdefault(f"D.{e}{a}", Arg("i64", f"D.{e}{a}"))
+        for bound in (f"D.{end}{d}" for d in range(rank) for end in ("lo", "hi")):
+            args.setdefault(bound, Arg("i64", bound))
     fn = Function(name, "void", list(args.values()), linkage="internal", attrs=("alwaysinline", "nounwind"))
     e = Emit(fn)
     for p in parts:

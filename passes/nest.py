@@ -81,14 +81,18 @@ Part = tuple[Function, Function | None, str]
 
 def _outer_args(functions: tuple[Function | None, ...], sweep: Sweep, words: Words) -> list[tuple[str, str]]:
     """Type and name of what a nest takes besides its box: the words that its functions use and that vary."""
-    return list(dict.fromkeys(
-        (a.type, a.name) for fn in functions if fn is not None for a in fn.args[sweep.rank :]
-        if a.name not in words.constants and not a.name.startswith("sum.")))
+    return list(
+        dict.fromkeys(
+            (a.type, a.name)
+            for fn in functions
+            if fn is not None
+            for a in fn.args[sweep.rank :]
+            if a.name not in words.constants and not a.name.startswith("sum.")
+        )
+    )
 
 
-def _driver_text(
-    name: str, sweep: Sweep, tail: Tail, words: Words, parts: list[Part], reverse: bool
-) -> str:
+def _driver_text(name: str, sweep: Sweep, tail: Tail, words: Words, parts: list[Part], reverse: bool) -> str:
     a = Asm()
     r, block = sweep.rank, "%block"
     values: dict[str, str] = {}
@@ -152,7 +156,7 @@ def _nest_text(fn: Function, rim: Function | None, nest: str, sweep: Sweep, word
     a = Asm()
     order = loop_order(sweep.rank, reverse)
     params = [f"i64 %{e}{d}" for d in range(sweep.rank) for e in ("lo", "hi")]
-    params += [f"{'ptr noalias' if t == 'ptr' else t} %\"{n}\"" for t, n in _outer_args((fn, rim), sweep, words)]
+    params += [f'{"ptr noalias" if t == "ptr" else t} %"{n}"' for t, n in _outer_args((fn, rim), sweep, words)]
     if sweep.reductions:
         params.append("ptr noalias %sums")
     for k in range(len(sweep.reductions)):

@@ -270,14 +270,14 @@ def _assemble(
     for s in stages:
         module.functions[s.domain.name] = s.domain
     texts = []
-    for number, p in enumerate(planned):
-        if p.reduces:
-            texts.append(reduce_text(number, p.sweep, p.tail, known))
+    for number, part in enumerate(planned):
+        if part.reduces:
+            texts.append(reduce_text(number, part.sweep, part.tail, known))
             continue
-        for fn in p.sweep.functions:
+        for fn in part.sweep.functions:
             lower(fn)
             module.functions[fn.name] = fn
-        texts.append(sweep_text(number, p.sweep, p.tail, known, variant.reverse))
+        texts.append(sweep_text(number, part.sweep, part.tail, known, variant.reverse))
     texts.append(plan_text(planned_stages, planned, known, variant.reverse))
     return Program(
         text=write_module(module) + "\n" + "\n".join(texts) + asm.SCALAR_LOOP,

@@ -27,7 +27,7 @@ def float_text(value: float) -> str:
 def to_float32(value: float) -> float:
     """Round to float32 (to infinity beyond its range, as hardware does)."""
     try:
-        return struct.unpack("f", struct.pack("f", value))[0]
+        return float(struct.unpack("f", struct.pack("f", value))[0])
     except OverflowError:
         return math.copysign(math.inf, value)
 
@@ -50,7 +50,7 @@ def const_value(v: Value) -> int | float | None:
         if text == "zeroinitializer":
             return 0.0
         if text.startswith("0x"):
-            return struct.unpack(">d", struct.pack(">Q", int(text, 16)))[0]
+            return float(struct.unpack(">d", struct.pack(">Q", int(text, 16)))[0])
         return float(text) if text[-1].isdigit() else None
     if text in ("true", "false"):
         return int(text == "true")

@@ -294,7 +294,7 @@ def _accums(m: _Machine, i: Instr, x: list[Any]) -> None:
 
 
 def _iwrap(m: _Machine, i: Instr, x: list[Any]) -> int:
-    return x[0] + x[1] if x[0] < 0 else x[0]
+    return int(x[0] + x[1] if x[0] < 0 else x[0])
 
 
 _SPECIAL: dict[str, Callable[[_Machine, Instr, list[Any]], Any]] = {

@@ -182,10 +182,25 @@ class Instr(Value):
     loc: Loc | None = None
     block: Block | None = None
 
-    def __init__(self, op: str, type: str, operands: list[Value] | None = None, *, name: str = "",
-                 flags: tuple[str, ...] = (), pred: str = "", callee: str = "", elem: str = "", align: int = 0,
-                 indices: tuple[int, ...] = (), targets: list[Block] | None = None, cases: tuple[int, ...] = (),
-                 array: str = "", access: Access | None = None, loc: Loc | None = None) -> None:
+    def __init__(
+        self,
+        op: str,
+        type: str,
+        operands: list[Value] | None = None,
+        *,
+        name: str = "",
+        flags: tuple[str, ...] = (),
+        pred: str = "",
+        callee: str = "",
+        elem: str = "",
+        align: int = 0,
+        indices: tuple[int, ...] = (),
+        targets: list[Block] | None = None,
+        cases: tuple[int, ...] = (),
+        array: str = "",
+        access: Access | None = None,
+        loc: Loc | None = None,
+    ) -> None:
         super().__init__(type, name)
         self.op, self.operands = op, list(operands or [])
         self.flags, self.pred, self.callee, self.elem, self.align = flags, pred, callee, elem, align
@@ -197,10 +212,23 @@ class Instr(Value):
 
     def copy(self, value: Callable[[Value], Value], block: Callable[[Block], Block]) -> Instr:
         """The same instruction over mapped operands and blocks."""
-        return Instr(self.op, self.type, [value(v) for v in self.operands], name=self.name, flags=self.flags,
-                     pred=self.pred, callee=self.callee, elem=self.elem, align=self.align, indices=self.indices,
-                     targets=[block(b) for b in self.targets], cases=self.cases, array=self.array,
-                     access=self.access, loc=self.loc)
+        return Instr(
+            self.op,
+            self.type,
+            [value(v) for v in self.operands],
+            name=self.name,
+            flags=self.flags,
+            pred=self.pred,
+            callee=self.callee,
+            elem=self.elem,
+            align=self.align,
+            indices=self.indices,
+            targets=[block(b) for b in self.targets],
+            cases=self.cases,
+            array=self.array,
+            access=self.access,
+            loc=self.loc,
+        )
 
 
 class Block:
@@ -243,8 +271,9 @@ class Function:
 
     __slots__ = ("args", "attrs", "blocks", "linkage", "name", "type")
 
-    def __init__(self, name: str, type: str, args: list[Arg], *, attrs: tuple[str, ...] = (),
-                 linkage: str = "") -> None:
+    def __init__(
+        self, name: str, type: str, args: list[Arg], *, attrs: tuple[str, ...] = (), linkage: str = ""
+    ) -> None:
         self.name, self.type, self.args, self.attrs, self.linkage = name, type, list(args), attrs, linkage
         self.blocks: list[Block] = []
 
@@ -304,8 +333,11 @@ class ArrayParam:
 
     @property
     def words(self) -> tuple[str, ...]:
-        return (f"{self.name}.data", *(f"{self.name}.n{d}" for d in range(self.rank)),
-                *(f"{self.name}.s{d}" for d in range(self.rank)))
+        return (
+            f"{self.name}.data",
+            *(f"{self.name}.n{d}" for d in range(self.rank)),
+            *(f"{self.name}.s{d}" for d in range(self.rank)),
+        )
 
 
 @dataclass(frozen=True)
