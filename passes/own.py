@@ -20,9 +20,8 @@ _NEVER, _MAYBE, _ALWAYS = 0, 1, 2
 
 def own_access(pf: PointFn, array: str) -> Access:
     """The one place of ``array`` that a point touches; executed at every point if any access to it is."""
-    accesses = [i.access for i in pf.fn.instrs() if i.array == array and i.op in ("aload", "astore")]
-    assert accesses and all(a is not None for a in accesses)
-    return max((a for a in accesses if a is not None), key=lambda a: (a.always, not is_guarded(a)))
+    instrs = [i for i in pf.fn.instrs() if i.array == array and i.op in ("aload", "astore")]
+    return max((i.access for i in instrs if i.access is not None), key=lambda a: (a.always, not is_guarded(a)))
 
 
 def is_guarded(access: Access) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-
-from irad.codegen.cpu import Code, compile_text
-from irad.frontend import ArrayType, lower, typeof
 from irad.passes.ir.model import ArrayParam, Param, ScalarParam
 from irad.passes.layout import AdjointSpec, Check, Program, Variant
 from irad.passes.program import Stage, adjoint_program, prepare_stage, primal_program
+
+from irad.codegen.cpu import Code, compile_text
+from irad.frontend import ArrayType, lower, typeof
 
 ELEM = {"float64": "double", "float32": "float", "int64": "i64"}
 Values = dict[str, Any]
