@@ -415,3 +415,63 @@ def test_kinds_of_annotations():
     assert Active(2).x == 2.0
     assert isinstance(Active(2).x, float)
     assert repr(Reverse) == "Reverse"
+
+
+# layouts -------------------------------------------------------------------------------------------------------------
+
+
+@irad.kernel
+def weighted(out, u, w, lam):
+    i, j = irad.interior(u)
+    out[i, j] = lam[j] * w[i, j] * (u[i + 1, j] - u[i, j - 1]) ** 2
+
+
+def placed(a, layout):
+    """The values of ``a`` at other strides, and the array that holds them."""
+    if layout == "C":
+        held = np.array(a, order="C")
+        return held, held
+    if layout == "F":
+        held = np.array(a, order="F")
+        return held, held
+    held = np.full(tuple(2 * n + 1 for n in a.shape), -7.0)
+    view = held[tuple(slice(-2, None, -2) if layout == "back" else slice(1, None, 2) for _ in a.shape)]
+    view[...] = a
+    return view, held
+
+
+@pytest.mark.parametrize("case", range(12))
+def test_every_mixture_of_layouts_gives_the_same(case):
+    rng = np.random.default_rng(case)
+    u, w, seed, dots = (rng.random((7, 6)) for _ in range(4))
+    lam = rng.random(6)
+    pick = iter(rng.choice(["C", "F", "back", "sliced"], 8))
+    results = []
+    for mixed in (False, True):
+
+        def place(a, mixed=mixed):
+            return placed(a, next(pick) if mixed else "C")
+
+        (out, _), (u1, u_held), (w1, _) = place(np.zeros((7, 6))), place(u), place(w)
+        lam1 = np.repeat(lam, 2)[::2] if mixed else lam.copy()
+        (out_bar, held), (u_bar, u_bar_held), (w_bar, _) = place(seed), place(np.zeros((7, 6))), place(np.zeros((7, 6)))
+        lam_bar = np.zeros(12)[::-2] if mixed else np.zeros(6)
+        around = [np.sum(h == -7.0) for h in (u_held, held, u_bar_held)]
+        irad.autodiff(
+            Reverse, weighted, Duplicated(out, out_bar), Duplicated(u1, u_bar), Duplicated(w1, w_bar),
+            Duplicated(lam1, lam_bar),
+        )  # fmt: skip
+        assert [np.sum(h == -7.0) for h in (u_held, held, u_bar_held)] == around
+        g = irad.pullback(weighted, out, u1, w1, lam1, wrt=("u", "w", "lam"))(seed)
+        (tangent, _), out_dot = place(dots), np.zeros((7, 6))
+        irad.autodiff(Forward, weighted, Duplicated(out, out_dot), Duplicated(u1, tangent), w1, lam1)
+        results.append([np.array(a) for a in (out, out_bar, u_bar, w_bar, lam_bar, *g, out_dot)])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14)
+    plain = results[0]
+    d = u[2:, 1:-1] - u[1:-1, :-2]
+    expected = np.zeros((7, 6))
+    expected[2:, 1:-1] = 2 * lam[1:-1] * w[1:-1, 1:-1] * d * seed[1:-1, 1:-1]
+    expected[1:-1, :-2] -= expected[2:, 1:-1].copy()
+    np.testing.assert_allclose(plain[2], expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(plain[4][1:-1], np.sum(w[1:-1, 1:-1] * d**2 * seed[1:-1, 1:-1], 0), rtol=1e-12)
