@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from irad.errors import DomainError, IradError
+from irad.errors import DomainError, IradError, RaceError
 from irad.launch.arrays import Array, usable
 from irad.launch.block import fill
 from irad.launch.bound import Bound, bind
@@ -81,7 +81,8 @@ def prepare(spec: Specialisation, request: Request, operands: Operands) -> Launc
         failed = sorted((program.checks[k] for k in plan.failed), key=lambda c: c.kind != "shapes")
         for check in failed:
             if check.kind != "wraps":
-                raise DomainError(check.message, loc=check.loc, remedy=check.remedy)
+                error = RaceError if check.kind == "collides" else DomainError
+                raise error(check.message, loc=check.loc, remedy=check.remedy)
         more = wraps.union(c.key for c in failed)
         if not failed:
             return Launch(executable, variant, block, plan, arrays, {name: type for name, (type, _) in scalars.items()})

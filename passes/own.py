@@ -26,7 +26,7 @@ def own_access(pf: PointFn, array: str) -> Access:
 
 def is_guarded(access: Access) -> bool:
     """Whether the access is checked for a part of the domain only."""
-    return any(lo is not None or hi is not None for lo, hi in access.guard)
+    return any(not b.is_empty for b in access.guard)
 
 
 def lin_value(out: list[Instr], fn: Function, expr: LinExpr) -> Value:

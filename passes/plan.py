@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .asm import Asm
 from .checks import Requirement
-from .ir.model import Function
+from .ir.model import Bounds, Function
 from .layout import Check, Conform, Range, Term
 from .nest import Tail, Words, loop_order
 from .sweep import Sweep
@@ -95,24 +95,39 @@ def _domain(a: Asm, stage: PlannedStage, words: Words) -> tuple[list[str], list[
 
 def _requirement(a: Asm, r: Requirement, domain: tuple[list[str], list[str]], names: dict[str, str]) -> str:
     """Whether a requirement fails; one that concerns no point holds."""
-    lo, hi = list(domain[0]), list(domain[1])
-    for axis, (g_lo, g_hi) in enumerate(r.guard):
-        if g_lo is not None:
-            lo[axis] = a.extreme("smax", [lo[axis], a.lin(g_lo, names)])
-        if g_hi is not None:
-            hi[axis] = a.extreme("smin", [hi[axis], a.lin(g_hi, names)])
+    lo, hi = _guarded(a, r.guard, domain, names)
     off = a.lin(r.offset, names)
     n = names[f"{r.array}.n{r.dim}"]
     first = off if r.axis is None else a.add(lo[r.axis], off)
     last = off if r.axis is None else a.add(a.add(hi[r.axis], "-1"), off)
     if r.kind == "wraps":
         bad = a("icmp slt i64 {}, 0", first)
+    elif r.kind == "collides":
+        bad = a("and i1 {}, {}", a("icmp slt i64 {}, 0", first), a("icmp sge i64 {}, {}", a.sub(last, first), n))
     else:
         least = a("sub i64 0, {}", n) if r.wraps else "0"
         bad = a("or i1 {}, {}", a("icmp slt i64 {}, {}", first, least), a("icmp sge i64 {}, {}", last, n))
     for axis in range(len(lo)):
         bad = a("and i1 {}, {}", bad, a("icmp slt i64 {}, {}", lo[axis], hi[axis]))
     return bad
+
+
+def _guarded(
+    a: Asm, guard: tuple[Bounds, ...], domain: tuple[list[str], list[str]], names: dict[str, str]
+) -> tuple[list[str], list[str]]:
+    """The smallest box around the points of the domain that a guard lets through."""
+    lo, hi = list(domain[0]), list(domain[1])
+    for axis, b in enumerate(guard):
+        lo[axis] = a.extreme("smax", [lo[axis], *(a.lin(e, names) for e in b.lo)])
+        hi[axis] = a.extreme("smin", [hi[axis], *(a.lin(e, names) for e in b.hi)])
+        holes = [a.lin(e, names) for e in b.holes]
+        for _ in holes:  # each round takes at least one of those off that are at an end
+            for hole in holes:
+                at_lo = a("icmp eq i64 {}, {}", hole, lo[axis])
+                lo[axis] = a.add(lo[axis], a("zext i1 {} to i64", at_lo))
+                at_hi = a("icmp eq i64 {}, {}", hole, a.add(hi[axis], "-1"))
+                hi[axis] = a.sub(hi[axis], a("zext i1 {} to i64", at_hi))
+    return lo, hi
 
 
 def _misfit(a: Asm, c: Conform, names: dict[str, str]) -> str:

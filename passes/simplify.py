@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+from .ir import ops
 from .ir.graph import reverse_postorder
 from .ir.model import Function, Instr, Value
 
-KEPT = frozenset({"store", "astore", "sstore", "accum", "accums", "br", "switch", "ret", "unreachable"})
-
-
 def has_effect(i: Instr) -> bool:
     """Whether an instruction must stay though nothing uses its value."""
-    return i.op in KEPT or (i.op == "call" and i.type == "void")
+    return ops.has_effect(i.op, i.callee)
 
 
 def drop_unreachable(fn: Function) -> None:

@@ -1,14 +1,15 @@
 """Accesses as text: what a structured operation carries beside its operands, for ``.ll`` files and dumps.
 
 ``[#0 + 1, #1 + -1 wraps, 3] guard [1:T.n0 - 1) x [:)`` is the element ``[i0 + 1, i1 - 1, 3]``, whose second index
-may be negative, in a branch that is taken for ``1 <= i0 < T.n0 - 1`` only.
+may be negative, in a branch that is taken for ``1 <= i0 < T.n0 - 1`` only. Several bounds are parted by ``|``, as in
+``[1 | k:)``; ``[:) but 3`` is any index except 3.
 """
 
 from __future__ import annotations
 
 import re
 
-from .model import Access, Index, LinExpr
+from .model import Access, Bounds, Index, LinExpr
 
 _ACCESS = re.compile(r"\[(?P<dims>.*?)\](?: guard (?P<guard>.*?))?(?P<always> always)?")
 _DIM = re.compile(r"(?:\#(?P<axis>\d+)(?: \+ )?)?(?P<offset>.*?)(?P<wraps> wraps)?")
@@ -21,7 +22,7 @@ def access_text(access: Access) -> str:
         axis = "" if d.axis is None else f"#{d.axis}"
         offset = "" if axis and d.offset == LinExpr() else str(d.offset)
         dims.append(" + ".join(p for p in (axis, offset) if p) + (" wraps" if d.wraps else ""))
-    guard = " x ".join(f"[{'' if lo is None else lo}:{'' if hi is None else hi})" for lo, hi in access.guard)
+    guard = " x ".join(_bounds_text(b) for b in access.guard)
     return f"[{', '.join(dims)}]" + (f" guard {guard}" if guard else "") + (" always" if access.always else "")
 
 
@@ -44,9 +45,15 @@ def _dim(text: str) -> Index:
     return Index(axis, parse_linear(found["offset"] or "0"), found["wraps"] is not None)
 
 
-def _bounds(text: str) -> tuple[LinExpr | None, LinExpr | None]:
-    lo, _, hi = text.removeprefix("[").removesuffix(")").partition(":")
-    return (parse_linear(lo) if lo else None, parse_linear(hi) if hi else None)
+def _bounds_text(b: Bounds) -> str:
+    lo, hi, holes = (" | ".join(map(str, exprs)) for exprs in (b.lo, b.hi, b.holes))
+    return f"[{lo}:{hi})" + (f" but {holes}" if holes else "")
+
+
+def _bounds(text: str) -> Bounds:
+    span, _, holes = text.partition(" but ")
+    lo, _, hi = span.removeprefix("[").removesuffix(")").partition(":")
+    return Bounds(*(tuple(parse_linear(e) for e in t.split(" | ") if e) for t in (lo, hi, holes)))
 
 
 def parse_linear(text: str) -> LinExpr:

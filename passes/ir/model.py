@@ -91,16 +91,30 @@ class Index:
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """What is known of one index of the point: not below any of ``lo``, below each of ``hi``, none of ``holes``."""
+
+    lo: tuple[LinExpr, ...] = ()
+    hi: tuple[LinExpr, ...] = ()
+    holes: tuple[LinExpr, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known."""
+        return not (self.lo or self.hi or self.holes)
+
+
+@dataclass(frozen=True)
 class Access:
     """Where one ``aload``/``astore``/``accum`` touches its array, as a function of the point.
 
-    ``guard``: per point axis, bounds ``(lo, hi)`` (``None``: no bound) outside which the access is not executed,
-    proved from the branches that lead to it. ``always``: executed at every point of the domain.
+    ``guard``: per point axis, bounds outside which the access is not executed, proved from the branches that lead to
+    it; empty if there are none. ``always``: executed at every point of the domain.
     """
 
     array: str
     dims: tuple[Index, ...]
-    guard: tuple[tuple[LinExpr | None, LinExpr | None], ...] = ()
+    guard: tuple[Bounds, ...] = ()
     always: bool = True
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from irad.passes.ir.access import access_text, parse_access, parse_linear
-from irad.passes.ir.model import Access, Arg, ArrayParam, Const, Function, Index, Instr, LinExpr, Loc, Module
+from irad.passes.ir.model import Access, Bounds, Arg, ArrayParam, Const, Function, Index, Instr, LinExpr, Loc, Module
 from irad.passes.ir.read import parsed, read_function, read_module
 from irad.passes.ir.write import quoted, write_function, write_functions, write_module
 
@@ -12,7 +12,7 @@ ACCESSES = [
     Access("T", (Index(0, LinExpr(1)), Index(1, LinExpr(-1), True))),
     Access("T", (Index(None, LinExpr(0)),), always=False),
     Access("T", (Index(None, LinExpr.of(-2, {"T.n0": 1, "k": -3})), Index(2, LinExpr.of(0, {"k": 1}), True))),
-    Access("T", (Index(0, LinExpr(0)),), ((LinExpr(1), LinExpr.of(-1, {"T.n0": 1})), (None, None), (None, LinExpr(5)))),
+    Access("T", (Index(0, LinExpr(0)),), (Bounds((LinExpr(1),), (LinExpr.of(-1, {"T.n0": 1}),)), Bounds(), Bounds((), (LinExpr(5), LinExpr.of(0, {"k": 1})), (LinExpr(3),)))),
     Access("T", (), (), True),
 ]
 
@@ -23,7 +23,7 @@ def test_accesses_as_text(access: Access) -> None:
 
 
 def test_how_an_access_reads() -> None:
-    assert access_text(ACCESSES[3]) == "[#0] guard [1:T.n0 - 1) x [:) x [:5) always"
+    assert access_text(ACCESSES[3]) == "[#0] guard [1:T.n0 - 1) x [:) x [:5 | k) but 3 always"
     assert parse_linear("2*k - 3*T.n1 + 4") == LinExpr.of(4, {"k": 2, "T.n1": -3})
 
 

@@ -1,0 +1,172 @@
+"""For which points a block of a point function runs: the bounds on the index that the branches before it prove.
+
+``if 0 < i < n - 1:`` bounds what is inside by a box; the ``else`` of ``if i == 0:`` takes one index out. Conditions on
+anything else (data, a flag, two indices at once) prove nothing here: what they guard is checked for all points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .integers import Integers
+from .ir.const import const_value
+from .ir.graph import immediate_dominators, post_dominators, predecessors
+from .ir.model import Block, Bounds, Function, Instr, LinExpr, Value
+from .polynomial import Poly
+
+
+def linear(p: Poly, names: frozenset[str]) -> tuple[dict[int, int], LinExpr] | None:
+    """A polynomial as coefficients of the point's axes and a rest that is the same for all points.
+
+    ``names``: parameters that may be in the rest. ``None`` where it is not of this form.
+    """
+    axes: dict[int, int] = {}
+    const, terms = 0, {}
+    for m, c in p.terms:
+        if not m:
+            const = c
+        elif len(m) > 1:
+            return None
+        elif m[0].kind == "point":
+            axes[m[0].axis] = c
+        elif m[0].kind == "name" and m[0].name in names:
+            terms[m[0].name] = c
+        else:
+            return None
+    return axes, LinExpr.of(const, terms)
+
+
+class Regions:
+    """The bounds of each block of one function, and which blocks run at every point."""
+
+    def __init__(self, fn: Function, integers: Integers, rank: int, names: frozenset[str]) -> None:
+        self.integers = integers
+        self.rank = rank
+        self.names = names
+        self.parent = immediate_dominators(fn)
+        self.preds = predecessors(fn)
+        self.everywhere = post_dominators(fn).get(fn.blocks[0], set())
+        self.known: dict[Block, tuple[Bounds, ...]] = {}
+
+    def always(self, block: Block) -> bool:
+        """Whether every point runs the block."""
+        return block in self.everywhere
+
+    def bounds(self, block: Block) -> tuple[Bounds, ...]:
+        """One entry an axis of the point; empty if nothing is known."""
+        if block not in self.known:
+            self.known[block] = self._bounds(block)
+        return self.known[block]
+
+    def _bounds(self, block: Block) -> tuple[Bounds, ...]:
+        found = [Bounds()] * self.rank
+        at: Block | None = block
+        while at is not None:
+            for condition, truth in self._entry(at):
+                for axis, b in self._facts(condition, truth):
+                    old = found[axis]
+                    found[axis] = Bounds(
+                        _tightest(b.lo + old.lo, 1), _tightest(b.hi + old.hi, -1), _distinct(b.holes + old.holes)
+                    )
+            at = self.parent.get(at)
+        return () if all(b.is_empty for b in found) else tuple(found)
+
+    def _entry(self, block: Block) -> Iterator[tuple[Value | Poly, bool]]:
+        """Conditions that hold because a block was entered over its only edge."""
+        preds = self.preds[block]
+        if len(preds) != 1:
+            return
+        end = preds[0].terminator
+        if end.op == "br" and len(end.targets) == 2:
+            yield end.operands[0], end.targets[0] is block
+        elif end.op == "switch":
+            x = self.integers.of(end.operands[0])
+            if end.targets[0] is block:
+                for c in end.cases:
+                    yield x - c, False
+            else:
+                yield x - end.cases[end.targets.index(block) - 1], True
+
+    def _facts(self, v: Value | Poly, truth: bool) -> Iterator[tuple[int, Bounds]]:
+        """What ``v`` being true, or false, says of single axes. A polynomial stands for its being zero."""
+        if isinstance(v, Poly):
+            yield from self._zero(v, truth)
+            return
+        if not isinstance(v, Instr):
+            return
+        if v.op == "freeze":
+            yield from self._facts(v.operands[0], truth)
+        elif v.op == "xor" and const_value(v.operands[1]) == 1:
+            yield from self._facts(v.operands[0], not truth)
+        elif v.op == ("and" if truth else "or"):
+            for o in v.operands:
+                yield from self._facts(o, truth)
+        elif v.op == "select" and const_value(v.operands[2 if truth else 1]) == (0 if truth else 1):
+            yield from self._facts(v.operands[0], truth)
+            yield from self._facts(v.operands[1 if truth else 2], truth)
+        elif v.op == "icmp" and v.operands[0].type != "i1":
+            yield from self._compared(v, truth)
+
+    def _compared(self, i: Instr, truth: bool) -> Iterator[tuple[int, Bounds]]:
+        a, b = (self.integers.of(v) for v in i.operands)
+        if i.pred in ("eq", "ne"):
+            yield from self._zero(a - b, truth == (i.pred == "eq"))
+            return
+        if i.pred[0] == "u":
+            yield from self._within(i, a, b, truth)
+            return
+        pred = i.pred[1:]
+        if not truth:
+            pred = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}[pred]
+        if pred == "lt":
+            yield from self._below(a - b)
+        elif pred == "le":
+            yield from self._below(a - b - 1)
+        elif pred == "gt":
+            yield from self._below(b - a)
+        else:
+            yield from self._below(b - a - 1)
+
+    def _within(self, i: Instr, a: Poly, b: Poly, truth: bool) -> Iterator[tuple[int, Bounds]]:
+        """Unsigned order: ``0 <= a < b`` in one comparison."""
+        pred = i.pred[1:]
+        if not truth:
+            pred = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}[pred]
+        if pred in ("gt", "ge"):
+            a, b, pred = b, a, {"gt": "lt", "ge": "le"}[pred]
+        if self.integers.is_natural(b):
+            yield from self._below(-a - 1)
+            yield from self._below(a - b if pred == "lt" else a - b - 1)
+
+    def _below(self, p: Poly) -> Iterator[tuple[int, Bounds]]:
+        """``p < 0`` for a ``p`` with one axis."""
+        found = linear(p, self.names)
+        if found is None or len(found[0]) != 1:
+            return
+        ((axis, c),), rest = found[0].items(), found[1]
+        if c == 1:  # i + rest < 0
+            yield axis, Bounds(hi=(-rest,))
+        elif c == -1:  # rest < i
+            yield axis, Bounds(lo=(rest + 1,))
+
+    def _zero(self, p: Poly, truth: bool) -> Iterator[tuple[int, Bounds]]:
+        found = linear(p, self.names)
+        if found is None or len(found[0]) != 1:
+            return
+        ((axis, c),), rest = found[0].items(), found[1]
+        if c in (1, -1):
+            at = -rest if c == 1 else rest
+            yield axis, Bounds(lo=(at,), hi=(at + 1,)) if truth else Bounds(holes=(at,))
+
+
+def _distinct(exprs: tuple[LinExpr, ...]) -> tuple[LinExpr, ...]:
+    return tuple(dict.fromkeys(exprs))
+
+
+def _tightest(exprs: tuple[LinExpr, ...], sign: int) -> tuple[LinExpr, ...]:
+    """The greatest (``sign`` 1) or least constant of each sum of names."""
+    best: dict[tuple[tuple[str, int], ...], int] = {}
+    for e in exprs:
+        c = best.get(e.terms)
+        best[e.terms] = e.const if c is None else max(c * sign, e.const * sign) * sign
+    return tuple(LinExpr(c, terms) for terms, c in best.items())

@@ -1,0 +1,163 @@
+"""Integer polynomials in a normal form, so that two integers of a kernel are equal if their polynomials are.
+
+Atoms are integer parameters and extents (``name``), indices of the point (``point``), and 0-or-1 indicators of
+conditions: ``below`` (a polynomial is negative) and ``zero`` (it is 0). A case distinction is then a polynomial too:
+``b if c else a`` is ``a + [c]*(b - a)``, and Python's negative index ``x + n if x < 0 else x`` has the one form
+``x + [x < 0]*n`` in whatever way LLVM spelled it. What is no polynomial is an ``opaque`` atom that remembers why.
+
+Indices and extents are far from the limits of 64 bits, so that sums and differences of them do not overflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+BOOLEAN = frozenset({"below", "zero", "truth"})
+"""Kinds of atoms that are 0 or 1, hence equal to their squares. ``truth``: an opaque condition."""
+
+MOST_TERMS = 400
+
+
+class TooComplex(Exception):
+    """A polynomial with more than ``MOST_TERMS`` terms: a case distinction that no stencil has."""
+
+
+@dataclass(frozen=True)
+class Atom:
+    """``of``: what an indicator tests. ``name``: of a parameter; of an opaque value, what computes it. ``serial``
+    tells opaque values apart."""
+
+    kind: str
+    name: str = ""
+    axis: int = -1
+    of: Poly | None = None
+    serial: int = -1
+
+    @property
+    def key(self) -> tuple[str, int, int, str, str]:
+        return (self.kind, self.axis, self.serial, self.name, str(self.of) if self.of is not None else "")
+
+    def __str__(self) -> str:
+        if self.kind == "point":
+            return "ijkl"[self.axis]
+        if self.kind in ("below", "zero"):
+            return f"[{self.of} {'<' if self.kind == 'below' else '=='} 0]"
+        return self.name if self.serial < 0 else f"{self.name}#{self.serial}"
+
+
+Monomial = tuple[Atom, ...]
+
+
+@dataclass(frozen=True)
+class Poly:
+    """``terms``: pairs of a monomial (sorted atoms) and its coefficient, sorted."""
+
+    terms: tuple[tuple[Monomial, int], ...] = ()
+
+    @staticmethod
+    def number(value: int) -> Poly:
+        return Poly((((), value),) if value else ())
+
+    @staticmethod
+    def atom(atom: Atom) -> Poly:
+        return Poly((((atom,), 1),))
+
+    @staticmethod
+    def of(terms: dict[Monomial, int]) -> Poly:
+        kept = [(m, c) for m, c in terms.items() if c]
+        if len(kept) > MOST_TERMS:
+            raise TooComplex
+        kept.sort(key=lambda t: (len(t[0]), [a.key for a in t[0]]))
+        return Poly(tuple(kept))
+
+    def __add__(self, other: Poly | int) -> Poly:
+        if isinstance(other, int):
+            other = Poly.number(other)
+        terms = dict(self.terms)
+        for m, c in other.terms:
+            terms[m] = terms.get(m, 0) + c
+        return Poly.of(terms)
+
+    def __neg__(self) -> Poly:
+        return Poly(tuple((m, -c) for m, c in self.terms))
+
+    def __sub__(self, other: Poly | int) -> Poly:
+        return self + (-other)
+
+    def __mul__(self, other: Poly | int) -> Poly:
+        if isinstance(other, int):
+            other = Poly.number(other)
+        terms: dict[Monomial, int] = {}
+        for m, c in self.terms:
+            for n, d in other.terms:
+                joined = _times(m, n)
+                terms[joined] = terms.get(joined, 0) + c * d
+        return Poly.of(terms)
+
+    @property
+    def value(self) -> int | None:
+        """The number, if the polynomial is one."""
+        if not self.terms:
+            return 0
+        return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
+
+    def atoms(self) -> Iterator[Atom]:
+        """All atoms, those inside indicators too."""
+        for m, _ in self.terms:
+            for a in m:
+                yield a
+                if a.of is not None:
+                    yield from a.of.atoms()
+
+    def without_cases(self) -> Poly:
+        """The terms without indicators."""
+        return Poly(tuple((m, c) for m, c in self.terms if not any(a.kind in BOOLEAN for a in m)))
+
+    @property
+    def has_cases(self) -> bool:
+        return any(a.kind in BOOLEAN for m, _ in self.terms for a in m)
+
+    def __str__(self) -> str:
+        text = ""
+        ordered = sorted(self.terms, key=lambda t: not t[0])
+        for m, c in ordered:
+            factors = "*".join(str(a) for a in m)
+            size = str(abs(c)) if not factors else factors if abs(c) == 1 else f"{abs(c)}*{factors}"
+            text += f" {'-' if c < 0 else '+'} {size}" if text else f"{'-' if c < 0 else ''}{size}"
+        return text or "0"
+
+
+def _times(a: Monomial, b: Monomial) -> Monomial:
+    if not a or not b:
+        return a or b
+    atoms = sorted((*a, *b), key=lambda x: x.key)
+    return tuple(x for k, x in enumerate(atoms) if not (k and x == atoms[k - 1] and x.kind in BOOLEAN))
+
+
+ONE = Poly.number(1)
+
+
+def below(p: Poly) -> Poly:
+    """The indicator of ``p < 0``. ``p < 0`` and ``-p - 1 < 0`` are complements, of which one is the normal form."""
+    if p.value is not None:
+        return Poly.number(int(p.value < 0))
+    if _leads_negative(p):
+        return ONE - Poly.atom(Atom("below", of=-p - 1))
+    return Poly.atom(Atom("below", of=p))
+
+
+def zero(p: Poly) -> Poly:
+    """The indicator of ``p == 0``."""
+    if p.value is not None:
+        return Poly.number(int(p.value == 0))
+    return Poly.atom(Atom("zero", of=-p if _leads_negative(p) else p))
+
+
+def choose(condition: Poly, yes: Poly, no: Poly) -> Poly:
+    """``yes`` where the indicator is 1, else ``no``."""
+    return no + condition * (yes - no)
+
+
+def _leads_negative(p: Poly) -> bool:
+    return next(c for m, c in p.terms if m) < 0
