@@ -32,7 +32,7 @@ def to_point(fn: Function, rank: int, params: tuple[Param, ...]) -> PointFn:
     Raises ``NotDifferentiableError`` where an index is of no form that irad knows, and for other uses of addresses.
     """
     new, _, _ = fn.clone()
-    index = [Arg("i64", f"i{d}") for d in range(rank)]
+    index = [Arg("i64", f".i{d}") for d in range(rank)]
     new.args = [*index, *new.args]
     _use_index(new, index)
     places = _Places(new, index, params)

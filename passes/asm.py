@@ -31,7 +31,7 @@ class Asm:
 
     def fresh(self, stem: str = "t") -> str:
         self.count += 1
-        return f"{stem}{self.count}"
+        return f".{stem}{self.count}"
 
     def __call__(self, template: str, *values: str) -> str:
         name = f"%{self.fresh()}"

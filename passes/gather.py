@@ -159,8 +159,8 @@ def _collect(
     A guarded part whose map leaves out axes of the point sums over these axes, in float64.
     """
     param = body.array(array)
-    args = [Arg("i64", f"i{d}") for d in range(param.rank)] + [Arg(t, w) for w, t in words]
-    bounds = [Arg("i64", f"D.{e}{a}") for a in range(body.rank) for e in ("lo", "hi")] if guard else []
+    args = [Arg("i64", f".i{d}") for d in range(param.rank)] + [Arg(t, w) for w, t in words]
+    bounds = [Arg("i64", f".{e}{a}") for a in range(body.rank) for e in ("lo", "hi")] if guard else []
     fn = Function(name, "void", args + bounds, linkage="internal", attrs=("alwaysinline", "nounwind"))
     e = Emit(fn)
     q: list[Value] = list(args[: param.rank])
@@ -204,13 +204,13 @@ def _collect(
                 continue
             for a, at_axis in enumerate(point):
                 if at_axis is not None:
-                    conditions.append(e("icmp", "i1", [at_axis, fn.arg(f"D.lo{a}")], pred="sge"))
-                    conditions.append(e("icmp", "i1", [at_axis, fn.arg(f"D.hi{a}")], pred="slt"))
+                    conditions.append(e("icmp", "i1", [at_axis, fn.arg(f".lo{a}")], pred="sge"))
+                    conditions.append(e("icmp", "i1", [at_axis, fn.arg(f".hi{a}")], pred="slt"))
             for d in flips:
                 at = e.index(point, cls[d])  # type: ignore[arg-type]
                 conditions.append(e("icmp", "i1", [at, Const("i64", "0")], pred="slt" if d in wrapped else "sge"))
             after = e.when(conditions)
-            loops = [(a, e.loop(fn.arg(f"D.lo{a}"), fn.arg(f"D.hi{a}"))) for a, x in enumerate(point) if x is None]
+            loops = [(a, e.loop(fn.arg(f".lo{a}"), fn.arg(f".hi{a}"))) for a, x in enumerate(point) if x is None]
             for a, loop in loops:
                 point[a] = loop.index
             add(point, part)  # type: ignore[arg-type]

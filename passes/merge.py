@@ -65,12 +65,12 @@ def _inside(p: Sweep, d: int) -> list[Range]:
 def _sequence(name: str, parts: list[Sweep], *, edge: bool) -> Function:
     """One function that runs the parts' functions one after another, each (``edge``) only in its own box."""
     rank = parts[0].rank
-    args: dict[str, Arg] = {f"i{d}": Arg("i64", f"i{d}") for d in range(rank)}
+    args: dict[str, Arg] = {f".i{d}": Arg("i64", f".i{d}") for d in range(rank)}
     for p in parts:
         for a in ((p.edge_fn or p.core_fn) if edge else p.core_fn).args[rank:]:
             args.setdefault(a.name, Arg(a.type, a.name))
     if edge:
-        for bound in (f"D.{end}{d}" for d in range(rank) for end in ("lo", "hi")):
+        for bound in (f".{end}{d}" for d in range(rank) for end in ("lo", "hi")):
             args.setdefault(bound, Arg("i64", bound))
     fn = Function(name, "void", list(args.values()), linkage="internal", attrs=("alwaysinline", "nounwind"))
     e = Emit(fn)
@@ -88,8 +88,8 @@ def _within(e: Emit, p: Sweep, args: dict[str, Arg]) -> list[Value]:
     """Conditions under which an index is in the box of a part: inside its array, or in the launch domain."""
     result: list[Value] = []
     for d in range(p.rank):
-        lo: Value = Const("i64", "0") if p.extents else args[f"D.lo{d}"]
-        hi: Value = args[p.extents[d]] if p.extents else args[f"D.hi{d}"]
-        result.append(e("icmp", "i1", [args[f"i{d}"], lo], pred="sge"))
-        result.append(e("icmp", "i1", [args[f"i{d}"], hi], pred="slt"))
+        lo: Value = Const("i64", "0") if p.extents else args[f".lo{d}"]
+        hi: Value = args[p.extents[d]] if p.extents else args[f".hi{d}"]
+        result.append(e("icmp", "i1", [args[f".i{d}"], lo], pred="sge"))
+        result.append(e("icmp", "i1", [args[f".i{d}"], hi], pred="slt"))
     return result

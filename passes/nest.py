@@ -87,7 +87,7 @@ def _outer_args(functions: tuple[Function | None, ...], sweep: Sweep, words: Wor
             for fn in functions
             if fn is not None
             for a in fn.args[sweep.rank :]
-            if a.name not in words.constants and not a.name.startswith("sum.")
+            if a.name not in words.constants and not a.name.startswith(".sum")
         )
     )
 
@@ -99,8 +99,8 @@ def _driver_text(name: str, sweep: Sweep, tail: Tail, words: Words, parts: list[
     for fn, rim, _ in parts:
         for _, arg in _outer_args((fn, rim), sweep, words):
             if arg not in values:
-                if arg.startswith("D."):
-                    at = tail.domain + 2 * int(arg[4:]) + (arg[2:4] == "hi")
+                if arg[:3] in (".lo", ".hi"):
+                    at = tail.domain + 2 * int(arg[3:]) + (arg[:3] == ".hi")
                     values[arg] = a.word(block, at)
                 else:
                     values[arg] = words.load(a, block, arg)
@@ -155,39 +155,39 @@ def _nest_text(fn: Function, rim: Function | None, nest: str, sweep: Sweep, word
     """The loops around ``fn``; with ``rim``, points of a row outside ``klo … khi`` run that instead."""
     a = Asm()
     order = loop_order(sweep.rank, reverse)
-    params = [f"i64 %{e}{d}" for d in range(sweep.rank) for e in ("lo", "hi")]
+    params = [f"i64 %.box.{e}{d}" for d in range(sweep.rank) for e in ("lo", "hi")]
     params += [f'{"ptr noalias" if t == "ptr" else t} %"{n}"' for t, n in _outer_args((fn, rim), sweep, words)]
     if sweep.reductions:
-        params.append("ptr noalias %sums")
+        params.append("ptr noalias %.sums")
     for k in range(len(sweep.reductions)):
-        a.do(f"%sum.{k} = alloca double, align 8")
-        a.do(f"store double -0.000000e+00, ptr %sum.{k}, align 8")
+        a.do(f"%.sum{k} = alloca double, align 8")
+        a.do(f"store double -0.000000e+00, ptr %.sum{k}, align 8")
     inner = order[-1]
     if rim is not None:
-        params += ["i64 %klo", "i64 %khi"]
-        first = a.extreme("smin", [a.extreme("smax", ["%klo", f"%lo{inner}"]), f"%hi{inner}"])
-        last = a.extreme("smax", [a.extreme("smin", ["%khi", f"%hi{inner}"]), first])
-        before = a.sub(first, f"%lo{inner}")
-        outside = a.add(before, a.sub(f"%hi{inner}", last))
+        params += ["i64 %.klo", "i64 %.khi"]
+        first = a.extreme("smin", [a.extreme("smax", ["%.klo", f"%.box.lo{inner}"]), f"%.box.hi{inner}"])
+        last = a.extreme("smax", [a.extreme("smin", ["%.khi", f"%.box.hi{inner}"]), first])
+        before = a.sub(first, f"%.box.lo{inner}")
+        outside = a.add(before, a.sub(f"%.box.hi{inner}", last))
     else:
-        first, last = f"%lo{inner}", f"%hi{inner}"
-    point = [f"%i{d}" for d in range(sweep.rank)]
-    outer = [a.loop(f"i{d}", f"%lo{d}", f"%hi{d}") for d in order[:-1]]
-    row = a.loop(f"i{inner}", first, last)
+        first, last = f"%.box.lo{inner}", f"%.box.hi{inner}"
+    point = [f"%.i{d}" for d in range(sweep.rank)]
+    outer = [a.loop(f".i{d}", f"%.box.lo{d}", f"%.box.hi{d}") for d in order[:-1]]
+    row = a.loop(f".i{inner}", first, last)
     _call(a, fn, point, sweep, words)
     a.end_loop(row)
     if rim is not None:
-        edge = a.loop("m", "0", outside)
-        left = a("icmp slt i64 %m, {}", before)
-        at = a("select i1 {}, i64 {}, i64 {}", left, a.add("%m", f"%lo{inner}"), a.add(a.sub("%m", before), last))
+        edge = a.loop(".m", "0", outside)
+        left = a("icmp slt i64 %.m, {}", before)
+        at = a("select i1 {}, i64 {}, i64 {}", left, a.add("%.m", f"%.box.lo{inner}"), a.add(a.sub("%.m", before), last))
         point[inner] = at
         _call(a, rim, point, sweep, words)
         a.end_loop(edge, scalar=True)
     for loop in reversed(outer):
         a.end_loop(loop)
     for k in range(len(sweep.reductions)):
-        total = a(f"load double, ptr %sum.{k}, align 8")
-        cell = a("getelementptr inbounds double, ptr %sums, i64 {}", str(k))
+        total = a(f"load double, ptr %.sum{k}, align 8")
+        cell = a("getelementptr inbounds double, ptr %.sums, i64 {}", str(k))
         a.do("store double {}, ptr {}, align 8", total, cell)
     a.do("ret void")
     return a.text(f"define internal void @{nest}({', '.join(params)}) noinline nounwind")
@@ -196,7 +196,7 @@ def _nest_text(fn: Function, rim: Function | None, nest: str, sweep: Sweep, word
 def _call(a: Asm, fn: Function, point: list[str], sweep: Sweep, words: Words) -> None:
     args = [f"i64 {x}" for x in point]
     for arg in fn.args[sweep.rank :]:
-        value = words.constants.get(arg.name) or (f"%{arg.name}" if arg.name.startswith("sum.") else f'%"{arg.name}"')
+        value = words.constants.get(arg.name) or (f"%{arg.name}" if arg.name.startswith(".sum") else f'%"{arg.name}"')
         args.append(f"{arg.type} {value}")
     a.do("{}", f'call void @"{fn.name}"({", ".join(args)})')
 

@@ -6,14 +6,14 @@ order of the body, and its last value is what the launch leaves behind. An adjoi
 primal memory, so it needs just this form.
 
 :func:`to_slots` rewrites the accesses of written arrays in place: a read that certainly comes before every write stays
-a load of the old content; the others go to an ``alloca`` slot. Writes reach memory no more.
+a load of the old content, one that certainly comes after one is a load of an ``alloca`` slot, and one that comes after
+a write on some paths only chooses between the two. Writes reach memory no more.
 """
 
 from __future__ import annotations
 
-from ..errors import NotDifferentiableError
 from .ir.graph import reverse_postorder
-from .ir.model import Access, Const, Function, Instr, LinExpr, PointFn, Value
+from .ir.model import Access, Block, Const, Function, Instr, LinExpr, PointFn, Value
 
 _NEVER, _MAYBE, _ALWAYS = 0, 1, 2
 
@@ -89,48 +89,74 @@ def _stored_before(fn: Function, array: str) -> dict[Instr, int]:
     return result
 
 
-def to_slots(pf: PointFn) -> dict[Value, Value]:
-    """Rewrite ``pf.fn`` (acyclic) in place; returns the loads that were replaced, old to new.
+def to_slots(pf: PointFn) -> tuple[dict[Value, Value], dict[Value, tuple[Value, ...]]]:
+    """Rewrite ``pf.fn`` (acyclic) in place; returns the loads that were replaced, old to new, and for each new value
+    that is a choice the values it chooses from.
 
     Slot traffic is marked by ``array``: an ``alloca``, ``load`` or ``store`` that carries an array's name is that
     array's slot.
     """
-    fn = pf.fn
     replaced: dict[Value, Value] = {}
+    choices: dict[Value, tuple[Value, ...]] = {}
     top: list[Instr] = []
     for array in pf.written:
-        elem = pf.array(array).elem
-        state = _stored_before(fn, array)
-        slot = Instr("alloca", "ptr", [], elem=elem, name=f"{array}.own", array=array)
-        top.append(slot)
-        mixed = [i for i, s in state.items() if s == _MAYBE]
-        if mixed:
-            access = own_access(pf, array)
-            if is_guarded(access):
-                raise NotDifferentiableError(
-                    f"'{array}' is read after a write to it that is made on some paths only, and only in a part of "
-                    "the domain",
-                    loc=mixed[0].loc,
-                    remedy="read the old value into a variable at the top of the body",
-                )
-            points: list[Value] = list(pf.index)
-            index = index_values(top, fn, points, access)
-            top.append(Instr("aload", elem, index, array=array, access=access, name=f"{array}.old", loc=mixed[0].loc))
-            top.append(Instr("store", "void", [top[-1], slot], array=array))
-        for block in fn.blocks:
-            for k, i in enumerate(block.instrs):
-                if i.array != array:
-                    continue
-                if i.op == "astore":
-                    new = Instr("store", "void", [i.operands[0], slot], array=array, access=i.access, loc=i.loc)
-                elif i.op == "aload" and state[i] != _NEVER:
-                    new = Instr("load", elem, [slot], name=i.name, array=array, access=i.access, loc=i.loc)
-                    replaced[i] = new
-                else:
-                    continue
-                block.instrs[k] = new
-                new.block = block
-    for i in fn.instrs():
+        _slot_of(pf, array, top, replaced, choices)
+    for i in pf.fn.instrs():
         i.operands = [replaced.get(v, v) for v in i.operands]
-    prepend(fn, top)
-    return replaced
+    prepend(pf.fn, top)
+    return replaced, choices
+
+
+def _slot_of(
+    pf: PointFn,
+    array: str,
+    top: list[Instr],
+    replaced: dict[Value, Value],
+    choices: dict[Value, tuple[Value, ...]],
+) -> None:
+    elem = pf.array(array).elem
+    state = _stored_before(pf.fn, array)
+    slot = Instr("alloca", "ptr", [], elem=elem, name=f"{array}.own", array=array)
+    top.append(slot)
+    flag: Instr | None = None
+    if _MAYBE in state.values():
+        flag = flag_slot(top, f"{array}.stored")
+        top.append(Instr("store", "void", [zero_of(elem), slot]))
+    for block in pf.fn.blocks:
+        old, block.instrs = block.instrs, []
+        for i in old:
+            if i.array != array or i.op not in ("aload", "astore"):
+                block.append(i)
+            elif i.op == "astore":
+                block.append(Instr("store", "void", [i.operands[0], slot], array=array, access=i.access, loc=i.loc))
+                if flag is not None:
+                    raise_flag(block, flag)
+            elif state[i] == _NEVER:
+                block.append(i)
+            else:
+                new = block.append(Instr("load", elem, [slot], name=i.name, array=array, access=i.access, loc=i.loc))
+                if state[i] == _MAYBE:
+                    assert flag is not None
+                    stored = block.append(Instr("load", "i1", [flag], name=f"{array}.is.stored"))
+                    before = block.append(Instr("aload", elem, i.operands, array=array, access=i.access, loc=i.loc))
+                    choice = block.append(Instr("select", elem, [stored, new, before], name=i.name, loc=i.loc))
+                    choices[choice] = (new, before)
+                    new = choice
+                replaced[i] = new
+
+
+def zero_of(type: str) -> Const:
+    """0 of a float or integer type."""
+    return Const(type, "0.000000e+00" if type in ("double", "float") else "false" if type == "i1" else "0")
+
+
+def flag_slot(top: list[Instr], name: str) -> Instr:
+    """A local boolean that starts as false."""
+    top.append(Instr("alloca", "ptr", [], elem="i1", name=name))
+    top.append(Instr("store", "void", [zero_of("i1"), top[-1]]))
+    return top[-2]
+
+
+def raise_flag(block: Block, flag: Instr, at: int | None = None) -> None:
+    """Set a local boolean to true, at the end of a block or before position ``at``."""
+    block.insert(len(block.instrs) if at is None else at, Instr("store", "void", [Const("i1", "true"), flag]))

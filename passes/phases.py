@@ -87,7 +87,7 @@ def _own_function(
 ) -> Function:
     fn, _, _ = body.fn.clone(name)
     fn.linkage, fn.attrs = "internal", ("alwaysinline", "nounwind")
-    sums = [Arg("ptr", f"sum.{k}") for k in range(len(order))]
+    sums = [Arg("ptr", f".sum{k}") for k in range(len(order))]
     for block in fn.blocks:
         old, block.instrs = block.instrs, []
         for i in old:
@@ -121,7 +121,7 @@ def fill_sweep(body: PointFn, stage: int, array: str, words: Words) -> Sweep:
     fn = Function(
         f"zero.{array}",
         "void",
-        [Arg("i64", f"i{d}") for d in range(param.rank)] + [Arg(t, w) for w, t in words],
+        [Arg("i64", f".i{d}") for d in range(param.rank)] + [Arg(t, w) for w, t in words],
         linkage="internal",
         attrs=("alwaysinline", "nounwind"),
     )

@@ -113,9 +113,9 @@ def _size(value: Value) -> int:
 
 
 def rank_of(fn: Function) -> int:
-    """How many axes a function's point has: by its parameters ``i0``…, or by its calls of ``irad.index.<axis>``."""
+    """How many axes a function's point has: by its parameters ``.i0``…, or by its calls of ``irad.index.<axis>``."""
     named = 0
-    while named < len(fn.args) and fn.args[named].name == f"i{named}" and fn.args[named].type == "i64":
+    while named < len(fn.args) and fn.args[named].name == f".i{named}" and fn.args[named].type == "i64":
         named += 1
     called = [int(i.callee[-1]) + 1 for i in fn.instrs() if i.op == "call" and i.callee.startswith("irad.index.")]
     return max([named, *called])
@@ -123,7 +123,7 @@ def rank_of(fn: Function) -> int:
 
 def params_of(fn: Function, weak: frozenset[str] = frozenset()) -> tuple[Param, ...]:
     """Arrays and scalars of a function, from the names of its parameters (``T.data``, ``T.n0``…, ``T.s0``…)."""
-    words = fn.args[rank_of(fn) :] if any(a.name == "i0" for a in fn.args[:1]) else fn.args
+    words = fn.args[rank_of(fn) :] if any(a.name == ".i0" for a in fn.args[:1]) else fn.args
     ranks: dict[str, int] = {}
     order: list[str | ScalarParam] = []
     for a in words:

@@ -22,7 +22,7 @@ from .activity import active_values
 from .build import Builder
 from .ir.graph import dominators, reverse_postorder
 from .ir.model import Access, Arg, Block, Const, Function, Instr, PointFn, Value
-from .own import index_values, is_guarded, own_access, prepend, to_slots
+from .own import flag_slot, index_values, is_guarded, own_access, prepend, raise_flag, to_slots
 from .rules import cotangents_of
 
 ADJOINT_FLAGS = ("reassoc", "arcp", "contract")
@@ -51,21 +51,21 @@ class _Reverse:
         self.fn = fn
         self.out = PointFn(fn, pf.rank, pf.params)
         self.own = {name: own_access(pf, name) for name in pf.written}
+        self.exit = _single_exit(fn)
+        self.top: list[Instr] = []  # allocas and their first stores
+        self.touched: dict[str, Instr] = {}  # flags: has this point a place of its own in the array?
         for name, access in self.own.items():
             if name in active and is_guarded(access) and not access.always:
-                raise NotDifferentiableError(
-                    f"'{name}' is written in a part of the domain only, behind a condition on the index",
-                    remedy="split the kernel so that the part has a launch domain of its own "
-                    "(irad.domain((lo, hi), ...))",
-                )
-        self.exit = _single_exit(fn)
-        replaced = to_slots(self.out)
+                self.touched[name] = _touched(fn, name, self.top)
+        replaced, choices = to_slots(self.out)
         new = {v: values[v] for v in live if v in values}
         self.live: set[Value] = {replaced.get(v, v) for v in new.values()} | {v for v in live if v not in values}
+        for choice, parts in choices.items():
+            if choice in self.live:
+                self.live.update(parts)
         self.order = reverse_postorder(fn)
         dom = dominators(fn)
         self.dominates_exit = {b for b in self.order if b is self.exit or b in dom[self.exit]}
-        self.top: list[Instr] = []  # allocas and their first stores
         self.cot_slot: dict[Value, Instr] = {}
         self.saved: dict[Value, Instr] = {}
         self.shadow: dict[str, Instr] = {}
@@ -120,8 +120,10 @@ class _Reverse:
                 continue
             elem = self.pf.array(name).elem
             slot = self.shadow[name] = self.alloca(elem, f"{name}.shadow")
-            b.store(self.shadow_access(start, "sload", elem, name, access, []), slot)
-        start.append(Instr("br", "void", targets=[back[self.exit]]))
+            after = self.if_touched(b, name)
+            b.store(self.shadow_access(b.block, "sload", elem, name, access, []), slot)
+            self.go_on(b, after)
+        b.block.append(Instr("br", "void", targets=[back[self.exit]]))
         ends: dict[Block, Block] = {}
         for block in reversed(order):
             ends[block] = self.walk(block, back[block], preds[block], back)
@@ -132,11 +134,28 @@ class _Reverse:
                 finish.append(Instr("accums", "void", [self.cotangent(b, a)], array=a.name))
         for name, access in self.own.items():
             if name in self.active:
+                after = self.if_touched(b, name)
                 value = b.load(self.pf.array(name).elem, self.shadow[name])
-                self.shadow_access(finish, "sstore", "void", name, access, [value])
-        finish.append(Instr("ret", "void"))
+                self.shadow_access(b.block, "sstore", "void", name, access, [value])
+                self.go_on(b, after)
+        b.block.append(Instr("ret", "void"))
         prepend(fn, self.top)
         return self.out
+
+    def if_touched(self, b: Builder, name: str) -> Block | None:
+        """Go on in a block that only points which touch ``name`` enter; ``None`` where all do."""
+        if name not in self.touched:
+            return None
+        inside, after = (self.fn.block(f"{name}.{stem}{len(self.fn.blocks)}") for stem in ("own", "past"))
+        flag = b.load("i1", self.touched[name])
+        b.block.append(Instr("br", "void", [flag], targets=[inside, after]))
+        b.block = inside
+        return after
+
+    def go_on(self, b: Builder, after: Block | None) -> None:
+        if after is not None:
+            b.block.append(Instr("br", "void", targets=[after]))
+            b.block = after
 
     def shadow_access(
         self, block: Block, op: str, type: str, array: str, access: Access, head: list[Value], loc: object = None
@@ -157,7 +176,7 @@ class _Reverse:
             return target
         if len(preds) == 1:
             for phi in phis:
-                self.add(b, phi.operands[0], self.cotangent(b, phi))
+                self.add(b, phi.operands[phi.targets.index(preds[0])], self.cotangent(b, phi))
             target.append(Instr("br", "void", targets=[back[preds[0]]]))
             return target
         slot = self.alloca("i32", f"from.{block.name}")
@@ -215,8 +234,6 @@ class _Reverse:
             return
         slot = self.slot_shadow(i.operands[1], i)
         value = i.operands[0]
-        if i.array and i.access is None:  # the slot's first value, the old content
-            return
         self.add(b, value, b.load(value.type, slot))
         b.store(neutral(value.type), slot)
 
@@ -267,6 +284,15 @@ def _refuse_loops(fn: Function) -> None:
                     loc=loc,
                     remedy="use a loop over a constant range, which is unrolled",
                 )
+
+
+def _touched(fn: Function, array: str, top: list[Instr]) -> Instr:
+    """A flag that is raised where a point comes to its own place in ``array``."""
+    flag = flag_slot(top, f"{array}.touched")
+    for block in fn.blocks:
+        for i in [i for i in block.instrs if i.array == array and i.op in ("aload", "astore")]:
+            raise_flag(block, flag, block.instrs.index(i))
+    return flag
 
 
 def _single_exit(fn: Function) -> Block:

@@ -27,8 +27,8 @@ class Sweep:
 
     ``outer``: the box, lowest of the ``lo`` terms to highest of the ``hi`` terms, cut to ``extents`` where given.
     ``core``: highest ``lo`` to lowest ``hi``; ``None``: all is core. ``core_fn`` and ``edge_fn`` take the indices,
-    then words of the block, the bounds of the launch domain ``D.lo0, D.hi0, …`` and pointers to float64 accumulators
-    ``sum.0, …`` (one a reduction), as they name them. ``helpers`` are functions that these call;
+    then words of the block, the bounds of the launch domain ``.lo0, .hi0, …`` and pointers to float64 accumulators
+    ``.sum0, …`` (one a reduction), as they name them. ``helpers`` are functions that these call;
     ``mergeable``: it may be joined with others (``merge.py``).
     """
 

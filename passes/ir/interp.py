@@ -62,7 +62,7 @@ def run_point(
 ) -> None:
     """Run a point function at every point of a box ``((lo0, hi0), …)``, in order, changing ``arrays`` in place."""
     for at in itertools.product(*(range(lo, hi) for lo, hi in box)):
-        run(point.fn, {**scalars, **{f"i{d}": i for d, i in enumerate(at)}}, arrays, index=at)
+        run(point.fn, {**scalars, **{f".i{d}": i for d, i in enumerate(at)}}, arrays, index=at)
 
 
 def array_words(p: ArrayParam, array: np.ndarray) -> dict[str, int]:

@@ -41,7 +41,7 @@ def verify_module(module: Module) -> None:
 def verify_point(point: PointFn) -> None:
     """Check a point function: its parameters are the indices, then the words of its arrays and scalars."""
     verify(point.fn)
-    want = [("i64", f"i{d}") for d in range(point.rank)]
+    want = [("i64", f".i{d}") for d in range(point.rank)]
     for p in point.params:
         for w in p.words:
             type = "ptr" if w.endswith(".data") else "i64"

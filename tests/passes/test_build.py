@@ -196,7 +196,7 @@ def test_a_function_with_all_kinds_of_instructions() -> None:
 
 
 def test_structured_operations() -> None:
-    fn = Function("f", "void", [Arg("i64", "i0"), Arg("i64", "T.n0"), Arg("double", "a")])
+    fn = Function("f", "void", [Arg("i64", ".i0"), Arg("i64", "T.n0"), Arg("double", "a")])
     b = new_block(fn, "entry")
     i, n, a = fn.args
     at = b.iwrap(b.sub(i, b.const("i64", 1)), n)
@@ -209,7 +209,7 @@ def test_structured_operations() -> None:
     b.ret()
     verify(fn)
     arrays = {"T": np.array([1.0, 2.0, 3.0]), "T'": np.array([10.0, 20.0, 30.0]), "a'": np.zeros(1)}
-    run(fn, {"a": 2.0, "i0": 0, "T.n0": 3}, arrays)
+    run(fn, {"a": 2.0, ".i0": 0, "T.n0": 3}, arrays)
     np.testing.assert_array_equal(arrays["T"], [6, 2, 3])
     np.testing.assert_array_equal(arrays["T'"], [60, 20, 33])
     assert arrays["a'"] == [3.0]

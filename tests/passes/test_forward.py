@@ -45,18 +45,18 @@ def point(body: str, type: str = "double", scalars: str = "") -> PointFn:
     head = DECLARED.replace(".q(i64, i64)", ".q({t}, i64)").format(**spelled)
     for key, text in spelled.items():
         body, scalars = body.replace(f"{{{key}}}", str(text)), scalars.replace(f"{{{key}}}", str(text))
-    fn = read_function(f"{head}\ndefine void @f(i64 %i0, {words}{scalars}) {{\nentry:\n{body}\n}}\n", "f")
+    fn = read_function(f"{head}\ndefine void @f(i64 %.i0, {words}{scalars}) {{\nentry:\n{body}\n}}\n", "f")
     params = tuple(ArrayParam(p.name, type, p.rank) if isinstance(p, ArrayParam) else p for p in params_of(fn))
     return PointFn(fn, rank_of(fn), params)
 
 
 STENCIL = """
-  %l = sub i64 %i0, 1
-  %r = add i64 %i0, 1
+  %l = sub i64 %.i0, 1
+  %r = add i64 %.i0, 1
   %tl = call {t} @irad.aload.{s}.T(i64 %l)
-  %tm = call {t} @irad.aload.{s}.T(i64 %i0)
+  %tm = call {t} @irad.aload.{s}.T(i64 %.i0)
   %tr = call {t} @irad.aload.{s}.T(i64 %r)
-  %k = call {t} @irad.aload.{s}.C(i64 %i0)
+  %k = call {t} @irad.aload.{s}.C(i64 %.i0)
   %two = fmul {t} %tm, 2.0
   %sum = fadd {t} %tl, %tr
   %lap = fsub {t} %sum, %two
@@ -64,17 +64,17 @@ STENCIL = """
   %sin = call {t} @llvm.sin.{s}({t} %tm)
   %both = fadd {t} %flux, %sin
   %scaled = fdiv {t} %both, %a
-  call void @irad.astore.{s}.dT({t} %scaled, i64 %i0)
-  %old = call {t} @irad.aload.{s}.q(i64 %i0)
+  call void @irad.astore.{s}.dT({t} %scaled, i64 %.i0)
+  %old = call {t} @irad.aload.{s}.q(i64 %.i0)
   %new = fmul {t} %old, %scaled
-  call void @irad.astore.{s}.q({t} %new, i64 %i0)
-  %again = call {t} @irad.aload.{s}.q(i64 %i0)
+  call void @irad.astore.{s}.q({t} %new, i64 %.i0)
+  %again = call {t} @irad.aload.{s}.q(i64 %.i0)
   %root = call {t} @llvm.exp.{s}({t} %again)
-  call void @irad.astore.{s}.q({t} %root, i64 %i0)
+  call void @irad.astore.{s}.q({t} %root, i64 %.i0)
   ret void"""
 BRANCHES = """
-  %t = call {t} @irad.aload.{s}.T(i64 %i0)
-  %k = call {t} @irad.aload.{s}.C(i64 %i0)
+  %t = call {t} @irad.aload.{s}.T(i64 %.i0)
+  %k = call {t} @irad.aload.{s}.C(i64 %.i0)
   %z = fcmp olt {t} %t, %k
   br i1 %z, label %small, label %large
 small:
@@ -91,15 +91,15 @@ join:
   %m = call {t} @llvm.maxnum.{s}({t} %v, {t} %t)
   %w = select i1 %z, {t} %m, {t} %v
   %x = fadd {t} %w, %m
-  call void @irad.astore.{s}.dT({t} %x, i64 %i0)
+  call void @irad.astore.{s}.dT({t} %x, i64 %.i0)
   br i1 %z, label %set, label %end
 set:
-  call void @irad.astore.{s}.q({t} 3.0, i64 %i0)
+  call void @irad.astore.{s}.q({t} 3.0, i64 %.i0)
   br label %end
 end:
   ret void"""
 LOOP = """
-  %t = call {t} @irad.aload.{s}.T(i64 %i0)
+  %t = call {t} @irad.aload.{s}.T(i64 %.i0)
   br label %head
 head:
   %j = phi i64 [ 0, %entry ], [ %j1, %body ]
@@ -114,13 +114,13 @@ body:
   br label %head
 done:
   %o = fmul {t} %x, %before
-  call void @irad.astore.{s}.dT({t} %o, i64 %i0)
+  call void @irad.astore.{s}.dT({t} %o, i64 %.i0)
   ret void"""
 LOCAL = """
   %arr = alloca [4 x {t}]
   %cpy = alloca [4 x {t}]
   call void @llvm.memset.p0.i64(ptr %arr, i8 0, i64 mul4, i1 false)
-  %t = call {t} @irad.aload.{s}.T(i64 %i0)
+  %t = call {t} @irad.aload.{s}.T(i64 %.i0)
   br label %head
 head:
   %j = phi i64 [ 0, %entry ], [ %j1, %head ]
@@ -143,11 +143,11 @@ done:
   %w = load {t}, ptr %first
   %uv = fmul {t} %u, %v
   %o = fadd {t} %uv, %w
-  call void @irad.astore.{s}.dT({t} %o, i64 %i0)
+  call void @irad.astore.{s}.dT({t} %o, i64 %.i0)
   ret void"""
 SWITCH = """
-  %t = call {t} @irad.aload.{s}.T(i64 %i0)
-  %k = and i64 %i0, 3
+  %t = call {t} @irad.aload.{s}.T(i64 %.i0)
+  %k = and i64 %.i0, 3
   switch i64 %k, label %other [ i64 0, label %zero
     i64 1, label %one ]
 zero:
@@ -160,7 +160,7 @@ other:
   br label %join
 join:
   %v = phi {t} [ 1.0, %zero ], [ %s, %one ], [ %p, %other ]
-  call void @irad.astore.{s}.dT({t} %v, i64 %i0)
+  call void @irad.astore.{s}.dT({t} %v, i64 %.i0)
   ret void"""
 BODIES = {"stencil": STENCIL, "branches": BRANCHES, "loop": LOOP, "local": LOCAL, "switch": SWITCH}
 ACTIVE = frozenset({"T", "C", "q", "dT", "a"})
@@ -225,12 +225,12 @@ def test_inputs_of_no_use_get_no_tangent() -> None:
     """q is not active here, and nothing else needs what is computed for it alone."""
     pf = point(
         """
-  %t = call {t} @irad.aload.{s}.T(i64 %i0)
+  %t = call {t} @irad.aload.{s}.T(i64 %.i0)
   %s = call {t} @llvm.sin.{s}({t} %t)
   %z = fcmp ogt {t} %s, 0.0
-  %k = call {t} @irad.aload.{s}.C(i64 %i0)
+  %k = call {t} @irad.aload.{s}.C(i64 %.i0)
   %x = select i1 %z, {t} %k, {t} 0.0
-  call void @irad.astore.{s}.dT({t} %x, i64 %i0)
+  call void @irad.astore.{s}.dT({t} %x, i64 %.i0)
   ret void"""
     )
     out = tangent(pf, frozenset({"T", "C", "dT"}))
@@ -240,7 +240,7 @@ def test_inputs_of_no_use_get_no_tangent() -> None:
 
 def test_a_constant_that_overwrites_has_tangent_zero() -> None:
     arrays, tangents = start(np.float64, 5)
-    pf = point("  call void @irad.astore.{s}.q({t} 3.0, i64 %i0)\n  ret void")
+    pf = point("  call void @irad.astore.{s}.q({t} 3.0, i64 %.i0)\n  ret void")
     out = pushed(tangent(pf, frozenset({"q"})), arrays, tangents, {})
     np.testing.assert_array_equal(out["q'"][1:7], 0.0)
     np.testing.assert_array_equal(out["q'"][[0, 7]], tangents["q"][[0, 7]])
@@ -251,11 +251,11 @@ def test_a_constant_that_overwrites_has_tangent_zero() -> None:
 def test_a_zero_tangent_stays_zero_at_a_pole() -> None:
     pf = point(
         """
-  %t = call {t} @irad.aload.{s}.T(i64 %i0)
-  %k = call {t} @irad.aload.{s}.C(i64 %i0)
+  %t = call {t} @irad.aload.{s}.T(i64 %.i0)
+  %k = call {t} @irad.aload.{s}.C(i64 %.i0)
   %s = call {t} @llvm.sqrt.{s}({t} %t)
   %x = fdiv {t} %s, %k
-  call void @irad.astore.{s}.dT({t} %x, i64 %i0)
+  call void @irad.astore.{s}.dT({t} %x, i64 %.i0)
   ret void"""
     )
     arrays = {n: np.zeros(8) for n in ("dT", "T", "C", "q")}
@@ -278,9 +278,9 @@ def test_a_table_of_constants_has_no_tangent() -> None:
 declare double @irad.aload.f64.T(i64)
 declare void @irad.astore.f64.dT(double, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-define void @f(i64 %i0, ptr %T.data, i64 %T.n0, i64 %T.s0, ptr %dT.data, i64 %dT.n0, i64 %dT.s0) {
+define void @f(i64 %.i0, ptr %T.data, i64 %T.n0, i64 %T.s0, ptr %dT.data, i64 %dT.n0, i64 %dT.s0) {
   %arr = alloca [2 x double]
-  %t = call double @irad.aload.f64.T(i64 %i0)
+  %t = call double @irad.aload.f64.T(i64 %.i0)
   %q = getelementptr [2 x double], ptr %arr, i64 0, i64 1
   store double %t, ptr %q
   %p = getelementptr [2 x double], ptr @table, i64 0, i64 1
@@ -290,7 +290,7 @@ define void @f(i64 %i0, ptr %T.data, i64 %T.n0, i64 %T.s0, ptr %dT.data, i64 %dT
   call void @llvm.memcpy.p0.p0.i64(ptr %arr, ptr @table, i64 16, i1 false)
   %v = load double, ptr %q
   %y = fmul double %x, %v
-  call void @irad.astore.f64.dT(double %y, i64 %i0)
+  call void @irad.astore.f64.dT(double %y, i64 %.i0)
   ret void
 }"""
     fn = read_function(text, "f")
@@ -312,11 +312,11 @@ def test_a_written_array_without_a_tangent() -> None:
 def test_an_operation_without_a_rule() -> None:
     pf = point(
         """
-  %t = call {t} @irad.aload.{s}.T(i64 %i0)
+  %t = call {t} @irad.aload.{s}.T(i64 %.i0)
   %b = bitcast double %t to i64
   %c = add i64 %b, 1
   %x = bitcast i64 %c to double
-  call void @irad.astore.{s}.dT({t} %x, i64 %i0)
+  call void @irad.astore.{s}.dT({t} %x, i64 %.i0)
   ret void"""
     )
     with pytest.raises(NotDifferentiableError, match="bits"):
@@ -338,7 +338,7 @@ def as_point(fn: Function) -> PointFn:
     """A random function of two conditions and two numbers, whose result goes to ``o[i0]``."""
     drop_unreachable(fn)
     fn.type = "void"
-    fn.args = [Arg("i64", "i0"), Arg("ptr", "o.data"), Arg("i64", "o.n0"), Arg("i64", "o.s0"), *fn.args]
+    fn.args = [Arg("i64", ".i0"), Arg("ptr", "o.data"), Arg("i64", "o.n0"), Arg("i64", "o.s0"), *fn.args]
     for b in fn.blocks:
         if b.terminator.op == "ret":
             value = b.instrs.pop().operands[0]
@@ -368,7 +368,7 @@ def test_both_modes_agree_on_random_functions(fn: Function) -> None:
     with_scale(there.fn)
     with_scale(back.fn)
     for c, d, x, y in ((1, 0, 0.7, -1.25), (0, 1, 3.0, 0.5), (1, 1, -0.0, 2.0), (0, 0, 1.0, 1.0)):
-        scalars = {"c": c, "d": d, "x": x, "y": y, "i0": 0}
+        scalars = {"c": c, "d": d, "x": x, "y": y, ".i0": 0}
         scale = np.ones(1)
         bars = {"o": np.zeros(1), "o'": np.ones(1), "x'": np.zeros(1), "y'": np.zeros(1), "scale'": scale}
         run(back.fn, scalars, bars, index=(0,))

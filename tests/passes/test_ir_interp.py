@@ -284,24 +284,24 @@ def test_structured_operations() -> None:
     declare void @irad.accums.f64.lam(double)
     declare double @irad.sload.f64.T(i64, i64)
     declare i64 @irad.iwrap(i64, i64)
-    define void @f(i64 %i0, i64 %i1, double %lam) {
-      %a = sub i64 %i0, 3
+    define void @f(i64 %.i0, i64 %.i1, double %lam) {
+      %a = sub i64 %.i0, 3
       %w = call i64 @irad.iwrap(i64 %a, i64 4)
-      %v = call double @irad.aload.f64.T(i64 %w, i64 %i1)
-      call void @irad.astore.f64.T(double 5.0, i64 %i0, i64 %i1)
-      %s = call double @irad.sload.f64.T(i64 %i0, i64 %i1)
+      %v = call double @irad.aload.f64.T(i64 %w, i64 %.i1)
+      call void @irad.astore.f64.T(double 5.0, i64 %.i0, i64 %.i1)
+      %s = call double @irad.sload.f64.T(i64 %.i0, i64 %.i1)
       %c = fmul double %s, %v
-      call void @irad.accum.f64.T(double %c, i64 %w, i64 %i1)
+      call void @irad.accum.f64.T(double %c, i64 %w, i64 %.i1)
       call void @irad.accums.f64.lam(double %c)
       ret void
     }"""
     T, shadow, cell = np.arange(20.0).reshape(4, 5), np.full((4, 5), 0.5), np.zeros(1)
-    run(read_function(text, "f"), {"i0": 1, "i1": 2, "lam": 2.0}, {"T": T, "T'": shadow, "lam'": cell})
+    run(read_function(text, "f"), {".i0": 1, ".i1": 2, "lam": 2.0}, {"T": T, "T'": shadow, "lam'": cell})
     assert T[1, 2] == 5.0
     assert shadow[2, 2] == 0.5 + 0.5 * 12.0
     assert cell[0] == 6.0
     with pytest.raises(InterpreterError, match="index 5 is out of bounds for dimension 1 of T"):
-        run(read_function(text, "f"), {"i0": 1, "i1": 5, "lam": 2.0}, {"T": T, "T'": shadow, "lam'": cell})
+        run(read_function(text, "f"), {".i0": 1, ".i1": 5, "lam": 2.0}, {"T": T, "T'": shadow, "lam'": cell})
 
 
 def test_calls_within_a_module_and_constant_tables() -> None:

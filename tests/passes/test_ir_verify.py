@@ -223,7 +223,7 @@ def test_a_call_must_fit_the_function_that_it_calls() -> None:
 
 
 def point() -> PointFn:
-    words = [Arg("i64", "i0"), Arg("ptr", "T.data"), Arg("i64", "T.n0"), Arg("i64", "T.s0"), Arg("double", "lam")]
+    words = [Arg("i64", ".i0"), Arg("ptr", "T.data"), Arg("i64", "T.n0"), Arg("i64", "T.s0"), Arg("double", "lam")]
     fn = Function("p", "void", words)
     b = fn.block("entry")
     access = Access("T", (Index(0, LinExpr(0)),))

@@ -30,7 +30,7 @@ def test_how_an_access_reads() -> None:
 def point() -> Function:
     """``T'[i + 1, wrapped j] += v`` and all other structured operations, with accesses and lines."""
     loc = Loc('/home/"u"/k.py', 7)
-    fn = Function("adjoint", "void", [Arg("i64", "i0"), Arg("i64", "i1"), Arg("i64", "T.n1"), Arg("float", "lam")])
+    fn = Function("adjoint", "void", [Arg("i64", ".i0"), Arg("i64", ".i1"), Arg("i64", "T.n1"), Arg("float", "lam")])
     b = fn.block("entry")
     i0, i1, n, lam = fn.args
 
