@@ -25,6 +25,10 @@ from irad.passes.layout import MAX_TILES, Program, Variant
 from irad.specialise import Request, Specialisation
 
 
+_ORDER = ("shapes", "bounds", "collides", "wraps")
+"""What explains most is said first."""
+
+
 @dataclass
 class Operands:
     """Everything that a launch works on, by name of the parameter (``saved``: by alias).
@@ -78,7 +82,7 @@ def prepare(spec: Specialisation, request: Request, operands: Operands) -> Launc
             arrays["partials"] = np.empty(MAX_TILES * program.partials)
         block = fill(program.block, arrays, scalars)
         plan = executable.plan(block)
-        failed = sorted((program.checks[k] for k in plan.failed), key=lambda c: c.kind != "shapes")
+        failed = sorted((program.checks[k] for k in plan.failed), key=lambda c: _ORDER.index(c.kind))
         for check in failed:
             if check.kind != "wraps":
                 error = RaceError if check.kind == "collides" else DomainError

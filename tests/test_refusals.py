@@ -296,9 +296,10 @@ def test_access_outside():
     a, b = np.zeros((4, 3)), np.ones((4, 3))
     for lo, hi in ((0, 5), (-5, 2), (3, 9)):
         refused(irad.DomainError, lambda lo=lo, hi=hi: copy2(a, b, lo, hi), a, b, mark="copy2")
-    copy2(a, b, -4, 4)  # a negative index counts from the end
+    copy2(a, b, -2, 2)  # a negative index counts from the end
     np.testing.assert_array_equal(a, b)
     copy2(a, b, 7, 5)  # no points
+    refused(irad.RaceError, lambda: copy2(a, b, -2, 3), a, b, mark="copy2", reason="two points")
 
 
 def test_access_outside_after_good_calls():
