@@ -16,6 +16,7 @@ import numba
 import numpy as np
 from workloads import Heat, heat3d, heat3d_close, numba_copy, numba_heat3d
 
+import irad
 from irad.launch.threads import num_threads
 
 
@@ -39,6 +40,8 @@ def launches(h: Heat) -> dict[str, tuple[Callable[[], object], int]]:
     adjoint = {"keep_seed": ("dT",), "assign": ("T",)}
     everything = {"keep_seed": ("dT",), "assign": ("T", "Ci")}
     shadows = {"dT": h.seed, "T": h.T_bar}
+    back = irad.pullback(heat3d, *h.args, wrt="T")
+    out = {"T": h.T_bar}
     return {
         "kernel": (heat3d.bind(*h.args), 3),
         "kernel, math-close": (heat3d_close.bind(*h.args), 3),
@@ -48,6 +51,7 @@ def launches(h: Heat) -> dict[str, tuple[Callable[[], object], int]]:
             5,
         ),
         "kernel called": (lambda: heat3d(*h.args), 3),
+        "back(dT=seed, out=T)": (lambda: back(dT=h.seed, out=out), 3),
         "Numba": (lambda: numba_heat3d(*h.args), 3),
         "Numba copy": (lambda: numba_copy(copied, h.T), 2),
     }

@@ -24,7 +24,6 @@ from irad.passes.ir.model import ArrayParam
 from irad.passes.layout import MAX_TILES, Program, Variant
 from irad.specialise import Request, Specialisation
 
-
 _ORDER = ("shapes", "bounds", "collides", "wraps")
 """What explains most is said first."""
 

@@ -201,9 +201,7 @@ def _share_wraps(accesses: dict[Instr, Access]) -> dict[Instr, Access]:
     return {
         i: replace(
             a,
-            dims=tuple(
-                replace(x, wraps=(a.array, d, x.axis, x.offset) in wrapping) for d, x in enumerate(a.dims)
-            ),
+            dims=tuple(replace(x, wraps=(a.array, d, x.axis, x.offset) in wrapping) for d, x in enumerate(a.dims)),
         )
         for i, a in accesses.items()
     }

@@ -52,7 +52,8 @@ class Check:
     """One condition that ``plan`` evaluates before anything is written.
 
     ``kind``: ``"bounds"`` (an access leaves its array), ``"wraps"`` (an index is negative although the variant
-    assumes that it is not; ``key`` says which), ``"collides"`` (two points write one element), ``"shapes"`` (a statement's arrays do not fit, see :class:`Conform`).
+    assumes that it is not; ``key`` says which), ``"collides"`` (two points write one element),
+    ``"shapes"`` (a statement's arrays do not fit, see :class:`Conform`).
     """
 
     kind: str

@@ -179,7 +179,9 @@ def _nest_text(fn: Function, rim: Function | None, nest: str, sweep: Sweep, word
     if rim is not None:
         edge = a.loop(".m", "0", outside)
         left = a("icmp slt i64 %.m, {}", before)
-        at = a("select i1 {}, i64 {}, i64 {}", left, a.add("%.m", f"%.box.lo{inner}"), a.add(a.sub("%.m", before), last))
+        at = a(
+            "select i1 {}, i64 {}, i64 {}", left, a.add("%.m", f"%.box.lo{inner}"), a.add(a.sub("%.m", before), last)
+        )
         point[inner] = at
         _call(a, rim, point, sweep, words)
         a.end_loop(edge, scalar=True)

@@ -1,7 +1,7 @@
 """Refuses point functions whose points touch each other's elements.
 
 Points of a launch run at once and in no order. That is safe where each written array is touched, for reading as for
-writing, at one place a point, and different points have different places: every axis of the point is in the index, once.
+writing, at one place a point, and different points have different places: all axes of the point are in the index.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from .ir import ops
 from .ir.graph import reverse_postorder
 from .ir.model import Function, Instr, Value
 
+
 def has_effect(i: Instr) -> bool:
     """Whether an instruction must stay though nothing uses its value."""
     return ops.has_effect(i.op, i.callee)

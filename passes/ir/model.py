@@ -376,8 +376,8 @@ Param = ArrayParam | ScalarParam
 class PointFn:
     """One sweep of a kernel: what happens at one point of a launch domain.
 
-    ``fn`` returns void; its parameters are ``.i0 … .i{rank-1}`` (i64: the point; no name of a user starts with a dot) and then the words of ``params`` in
-    order. Memory is touched by the structured operations alone.
+    ``fn`` returns void; its parameters are ``.i0 … .i{rank-1}`` (i64: the point; no name of a user starts with a
+    dot) and then the words of ``params`` in order. Memory is touched by the structured operations alone.
     """
 
     fn: Function

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from irad.passes.ir.access import access_text, parse_access, parse_linear
-from irad.passes.ir.model import Access, Bounds, Arg, ArrayParam, Const, Function, Index, Instr, LinExpr, Loc, Module
+from irad.passes.ir.model import Access, Arg, ArrayParam, Bounds, Const, Function, Index, Instr, LinExpr, Loc, Module
 from irad.passes.ir.read import parsed, read_function, read_module
 from irad.passes.ir.write import quoted, write_function, write_functions, write_module
 
@@ -12,7 +12,15 @@ ACCESSES = [
     Access("T", (Index(0, LinExpr(1)), Index(1, LinExpr(-1), True))),
     Access("T", (Index(None, LinExpr(0)),), always=False),
     Access("T", (Index(None, LinExpr.of(-2, {"T.n0": 1, "k": -3})), Index(2, LinExpr.of(0, {"k": 1}), True))),
-    Access("T", (Index(0, LinExpr(0)),), (Bounds((LinExpr(1),), (LinExpr.of(-1, {"T.n0": 1}),)), Bounds(), Bounds((), (LinExpr(5), LinExpr.of(0, {"k": 1})), (LinExpr(3),)))),
+    Access(
+        "T",
+        (Index(0, LinExpr(0)),),
+        (
+            Bounds((LinExpr(1),), (LinExpr.of(-1, {"T.n0": 1}),)),
+            Bounds(),
+            Bounds((), (LinExpr(5), LinExpr.of(0, {"k": 1})), (LinExpr(3),)),
+        ),
+    ),
     Access("T", (), (), True),
 ]
 
