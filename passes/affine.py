@@ -36,7 +36,7 @@ def to_point(fn: Function, rank: int, params: tuple[Param, ...]) -> PointFn:
     new.args = [*index, *new.args]
     _use_index(new, index)
     places = _Places(new, index, params)
-    accesses = _share_wraps(places.all())
+    accesses = _share_wraps(_unpinned(places.all(), rank))
     for block in new.blocks:
         old, block.instrs = block.instrs, []
         for i in old:
@@ -190,6 +190,40 @@ def spelled(text: str) -> str:
         stem, dot, extent = word.rpartition(".n")
         words.append(f"{stem}.shape[{extent}]" if dot and extent.isdigit() else word)
     return " ".join(words).replace(" * ", "*")
+
+
+def _unpinned(accesses: dict[Instr, Access], rank: int) -> dict[Instr, Access]:
+    """Under ``if j == 2`` LLVM may write ``2`` for ``j``. Take it back where the array has accesses that use ``j``, or
+    is written and would else not name all axes of the point."""
+    known: dict[str, list[tuple[int | None, ...]]] = {}
+    for a in accesses.values():
+        if not _pins(a):
+            known.setdefault(a.array, []).append(a.axes)
+    written = {a.array for i, a in accesses.items() if i.op == "store"}
+    result = dict(accesses)
+    for i, a in accesses.items():
+        pins = _pins(a)
+        free = [d for d, x in enumerate(a.dims) if x.axis is None]
+        if not pins or not free:
+            continue
+        wanted = list(dict.fromkeys(known.get(a.array, [])))
+        if not wanted and a.array in written and len(a.dims) == rank:
+            rest = [axis for axis in range(rank) if axis not in a.axes]
+            wanted = [tuple(rest.pop(0) if x.axis is None and rest else x.axis for x in a.dims)]
+        for axes in wanted:
+            if all(axes[d] == x.axis or (x.axis is None and axes[d] in pins) for d, x in enumerate(a.dims)):
+                dims = tuple(
+                    x if axes[d] == x.axis else replace(x, axis=axes[d], offset=x.offset - pins[axes[d]])  # type: ignore[index]
+                    for d, x in enumerate(a.dims)
+                )
+                result[i] = replace(a, dims=dims)
+                break
+    return result
+
+
+def _pins(a: Access) -> dict[int, LinExpr]:
+    """Axes that have one value only where an access is executed, and are not in it."""
+    return {axis: e for axis, b in enumerate(a.guard) if axis not in a.axes for e in b.lo if e + 1 in b.hi}
 
 
 def _share_wraps(accesses: dict[Instr, Access]) -> dict[Instr, Access]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from .integers import Integers
 from .ir.const import const_value
-from .ir.graph import immediate_dominators, post_dominators, predecessors
+from .ir.graph import post_dominators, predecessors, reverse_postorder
 from .ir.model import Block, Bounds, Function, Instr, LinExpr, Value
 from .polynomial import Poly
 
@@ -43,10 +43,12 @@ class Regions:
         self.integers = integers
         self.rank = rank
         self.names = names
-        self.parent = immediate_dominators(fn)
+        self.place = {b: k for k, b in enumerate(reverse_postorder(fn))}
         self.preds = predecessors(fn)
         self.everywhere = post_dominators(fn).get(fn.blocks[0], set())
         self.known: dict[Block, tuple[Bounds, ...]] = {}
+        for b in self.place:
+            self.known[b] = self._bounds(b)
 
     def always(self, block: Block) -> bool:
         """Whether every point runs the block."""
@@ -54,38 +56,37 @@ class Regions:
 
     def bounds(self, block: Block) -> tuple[Bounds, ...]:
         """One entry an axis of the point; empty if nothing is known."""
-        if block not in self.known:
-            self.known[block] = self._bounds(block)
-        return self.known[block]
+        return self.known.get(block, ())
 
     def _bounds(self, block: Block) -> tuple[Bounds, ...]:
-        found = [Bounds()] * self.rank
-        at: Block | None = block
-        while at is not None:
-            for condition, truth in self._entry(at):
+        found: list[list[Bounds]] = []
+        for p in dict.fromkeys(self.preds[block]):
+            if self.place.get(p, len(self.place)) >= self.place[block]:
+                continue  # unreachable, or a jump back: what held at the entry of a loop holds in it
+            before = list(self.bounds(p)) or [Bounds()] * self.rank
+            for condition, truth in self._edge(p, block):
                 for axis, b in self._facts(condition, truth):
-                    old = found[axis]
-                    found[axis] = Bounds(
-                        _tightest(b.lo + old.lo, 1), _tightest(b.hi + old.hi, -1), _distinct(b.holes + old.holes)
-                    )
-            at = self.parent.get(at)
-        return () if all(b.is_empty for b in found) else tuple(found)
+                    before[axis] = _both(before[axis], b)
+            found.append(before)
+        if not found:
+            return ()
+        joined = [_either([f[axis] for f in found]) for axis in range(self.rank)]
+        return () if all(b.is_empty for b in joined) else tuple(joined)
 
-    def _entry(self, block: Block) -> Iterator[tuple[Value | Poly, bool]]:
-        """Conditions that hold because a block was entered over its only edge."""
-        preds = self.preds[block]
-        if len(preds) != 1:
-            return
-        end = preds[0].terminator
-        if end.op == "br" and len(end.targets) == 2:
+    def _edge(self, p: Block, block: Block) -> Iterator[tuple[Value | Poly, bool]]:
+        """Conditions that hold where control goes from ``p`` to ``block``."""
+        end = p.terminator
+        if end.op == "br" and len(end.targets) == 2 and end.targets[0] is not end.targets[1]:
             yield end.operands[0], end.targets[0] is block
         elif end.op == "switch":
             x = self.integers.of(end.operands[0])
+            cases = [c for c, t in zip(end.cases, end.targets[1:], strict=True) if t is block]
             if end.targets[0] is block:
-                for c in end.cases:
-                    yield x - c, False
-            else:
-                yield x - end.cases[end.targets.index(block) - 1], True
+                for c, t in zip(end.cases, end.targets[1:], strict=True):
+                    if t is not block:
+                        yield x - c, False
+            elif len(cases) == 1:
+                yield x - cases[0], True
 
     def _facts(self, v: Value | Poly, truth: bool) -> Iterator[tuple[int, Bounds]]:
         """What ``v`` being true, or false, says of single axes. A polynomial stands for its being zero."""
@@ -159,8 +160,28 @@ class Regions:
             yield axis, Bounds(lo=(at,), hi=(at + 1,)) if truth else Bounds(holes=(at,))
 
 
-def _distinct(exprs: tuple[LinExpr, ...]) -> tuple[LinExpr, ...]:
-    return tuple(dict.fromkeys(exprs))
+def _both(a: Bounds, b: Bounds) -> Bounds:
+    """What is known if both hold."""
+    return Bounds(_tightest(a.lo + b.lo, 1), _tightest(a.hi + b.hi, -1), tuple(dict.fromkeys((*a.holes, *b.holes))))
+
+
+def _either(sides: list[Bounds]) -> Bounds:
+    """What is known if one of several holds."""
+    return Bounds(
+        _loosest([b.lo for b in sides], 1),
+        _loosest([b.hi for b in sides], -1),
+        tuple(h for h in sides[0].holes if _left_out(h, sides[1:])),
+    )
+
+
+def _left_out(hole: LinExpr, sides: list[Bounds]) -> bool:
+    """Whether each of several bounds leaves an index out."""
+    return all(
+        hole in b.holes
+        or any(e.terms == hole.terms and e.const > hole.const for e in b.lo)
+        or any(e.terms == hole.terms and e.const <= hole.const for e in b.hi)
+        for b in sides
+    )
 
 
 def _tightest(exprs: tuple[LinExpr, ...], sign: int) -> tuple[LinExpr, ...]:
@@ -170,3 +191,13 @@ def _tightest(exprs: tuple[LinExpr, ...], sign: int) -> tuple[LinExpr, ...]:
         c = best.get(e.terms)
         best[e.terms] = e.const if c is None else max(c * sign, e.const * sign) * sign
     return tuple(LinExpr(c, terms) for terms, c in best.items())
+
+
+def _loosest(sides: list[tuple[LinExpr, ...]], sign: int) -> tuple[LinExpr, ...]:
+    """The least (``sign`` 1) or greatest constant of each sum of names that all sides have."""
+    found = [{e.terms: e.const for e in side} for side in sides]
+    return tuple(
+        LinExpr(min(f[terms] * sign for f in found) * sign, terms)
+        for terms in found[0]
+        if all(terms in f for f in found)
+    )

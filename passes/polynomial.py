@@ -65,7 +65,7 @@ class Poly:
 
     @staticmethod
     def of(terms: dict[Monomial, int]) -> Poly:
-        kept = [(m, c) for m, c in terms.items() if c]
+        kept = [(m, c) for m, c in _pinned(terms).items() if c]
         if len(kept) > MOST_TERMS:
             raise TooComplex
         kept.sort(key=lambda t: (len(t[0]), [a.key for a in t[0]]))
@@ -133,6 +133,58 @@ def _times(a: Monomial, b: Monomial) -> Monomial:
         return a or b
     atoms = sorted((*a, *b), key=lambda x: x.key)
     return tuple(x for k, x in enumerate(atoms) if not (k and x == atoms[k - 1] and x.kind in BOOLEAN))
+
+
+def _pinned(terms: dict[Monomial, int]) -> dict[Monomial, int]:
+    """``[i - 2 == 0]*i`` is ``[i - 2 == 0]*2``: LLVM puts one for the other as it likes."""
+    work = list(terms.items())
+    if not any(a.kind == "zero" for m, _ in work for a in m):
+        return terms
+    done: dict[Monomial, int] = {}
+    while work:
+        m, c = work.pop()
+        found = next(((z, *v) for z in m if z.kind == "zero" for v in _solved(z) if _has(m, z, v[0])), None)
+        if found is None:
+            done[m] = done.get(m, 0) + c
+            continue
+        pin, atom, value = found
+        product = Poly((((pin,), c),))
+        for x in m:
+            if x is not pin:
+                product = product * _with(x, atom, value)
+        work += product.terms
+    return done
+
+
+def _has(m: Monomial, pin: Atom, atom: Atom) -> bool:
+    """Whether an atom is in a monomial besides the indicator that pins it."""
+    return any(x == atom or (x.of is not None and x != pin and atom in set(x.of.atoms())) for x in m)
+
+
+def _with(x: Atom, atom: Atom, value: Poly) -> Poly:
+    """An atom in which another is replaced."""
+    if x == atom:
+        return value
+    if x.of is None or atom not in set(x.of.atoms()):
+        return Poly.atom(x)
+    inside = Poly()
+    for m, c in x.of.terms:
+        term = Poly.number(c)
+        for y in m:
+            term = term * _with(y, atom, value)
+        inside = inside + term
+    return below(inside) if x.kind == "below" else zero(inside)
+
+
+def _solved(a: Atom) -> list[tuple[Atom, Poly]]:
+    """What ``p == 0`` says of its leading single atom, if that has the factor 1 or -1."""
+    assert a.of is not None
+    singles = [(m[0], c) for m, c in a.of.terms if len(m) == 1 and c in (1, -1) and m[0].kind in ("point", "name")]
+    if not singles:
+        return []
+    atom, c = max(singles, key=lambda t: t[0].key)
+    rest = a.of - Poly.atom(atom) * c
+    return [(atom, rest * -c)] if atom not in set(rest.atoms()) else []
 
 
 ONE = Poly.number(1)

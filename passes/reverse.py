@@ -110,6 +110,7 @@ class _Reverse:
     def run(self) -> PointFn:
         fn, order = self.fn, self.order
         preds = _predecessors(order)
+        body = {b: list(b.instrs) for b in order}  # what the walk adds to these blocks is not walked
         back = {b: fn.block(f"r.{b.name}") for b in order}
         start = fn.block("reverse")
         self.exit.instrs.pop()  # its ret
@@ -126,7 +127,7 @@ class _Reverse:
         b.block.append(Instr("br", "void", targets=[back[self.exit]]))
         ends: dict[Block, Block] = {}
         for block in reversed(order):
-            ends[block] = self.walk(block, back[block], preds[block], back)
+            ends[block] = self.walk(block, body[block], back[block], preds[block], back)
         finish = ends[order[0]]
         b = Builder(finish, flags=ADJOINT_FLAGS)
         for a in fn.args:
@@ -166,12 +167,15 @@ class _Reverse:
             block.append(i)
         return block.append(Instr(op, type, [*head, *index], array=array, access=access, loc=loc))  # type: ignore[arg-type]
 
-    def walk(self, block: Block, target: Block, preds: list[Block], back: dict[Block, Block]) -> Block:
-        """Emit the reverse of ``block`` into ``target``; returns the block in which it ends."""
+    def walk(
+        self, block: Block, body: list[Instr], target: Block, preds: list[Block], back: dict[Block, Block]
+    ) -> Block:
+        """Emit the reverse of ``block``, of whose instructions ``body`` are the user's, into ``target``; returns the
+        block in which it ends."""
         b = Builder(target, flags=ADJOINT_FLAGS)
-        for i in reversed([i for i in block.instrs if i.op != "phi"]):
+        for i in reversed([i for i in body if i.op != "phi"]):
             self.step(b, i)
-        phis = [i for i in block.instrs if i.op == "phi" and i in self.cot_slot]
+        phis = [i for i in body if i.op == "phi" and i in self.cot_slot]
         if not preds:
             return target
         if len(preds) == 1:
