@@ -82,7 +82,7 @@ STRUCTURED = frozenset(op.name for op in OPS.values() if op.kind == "structured"
 EQUALITY = frozenset({"oeq", "one", "ueq", "une"})
 """Predicates of ``fcmp`` from which LLVM may conclude that two floats are the same number."""
 
-FCMP = (*EQUALITY, "ogt", "oge", "olt", "ole", "ord", "ugt", "uge", "ult", "ule", "uno", "true", "false")
+FCMP = (*sorted(EQUALITY), "ogt", "oge", "olt", "ole", "ord", "ugt", "uge", "ult", "ule", "uno", "true", "false")
 ICMP = ("eq", "ne", "ugt", "uge", "ult", "ule", "sgt", "sge", "slt", "sle")
 
 

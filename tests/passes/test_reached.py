@@ -40,7 +40,7 @@ def swapped(a, b, x):
 @pytest.mark.parametrize(
     ("active", "expected"),
     [({"T"}, {"q", "dT"}), ({"k"}, {"q", "dT"}), ({"q"}, {"dT"}), ({"dT"}, set()), (set(), set())],
-    ids=str,
+    ids=lambda names: "+".join(sorted(names)) or "none",
 )
 def test_through_statements(active, expected):
     found = reached(stages(fluxes, np.zeros(5), np.zeros(5), np.zeros(4), 1.0), frozenset(active))
