@@ -28,7 +28,6 @@ COLUMN = np.zeros((7, 1))
         ({"a": C[:0]}, {("a", 2)}, False),
         ({}, set(), False),
     ],
-    ids=str,
 )
 def test_choose(arrays, unit, reverse):
     assert choose(arrays) == (frozenset(unit), reverse)
