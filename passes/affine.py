@@ -15,8 +15,23 @@ from dataclasses import replace
 
 from ..errors import IradError, NotDifferentiableError
 from .boxes import Regions, linear
+from .cases import cases, equal
 from .integers import Integers
-from .ir.model import Access, Arg, ArrayParam, Function, Index, Instr, LinExpr, Loc, Param, PointFn, ScalarParam, Value
+from .ir.model import (
+    Access,
+    Arg,
+    ArrayParam,
+    Bounds,
+    Function,
+    Index,
+    Instr,
+    LinExpr,
+    Loc,
+    Param,
+    PointFn,
+    ScalarParam,
+    Value,
+)
 from .ir.ops import call_kind
 from .own import index_values
 from .polynomial import Atom, Poly, below
@@ -102,8 +117,9 @@ class _Places:
                 remedy="use arrays of float32, float64, integers or booleans, each with its own type",
             )
         assert i.block is not None
-        dims = tuple(self.index(p, d, f, i.loc) for d, f in enumerate(factors))
-        return Access(p.name, dims, self.regions.bounds(i.block), self.regions.always(i.block))
+        bounds = self.regions.bounds(i.block)
+        dims = tuple(self.index(p, d, f, bounds, i.loc) for d, f in enumerate(factors))
+        return Access(p.name, dims, bounds, self.regions.always(i.block))
 
     def split(self, address: Poly, loc: Loc | None) -> tuple[ArrayParam, list[Poly]]:
         """An address as its array and the factor of each of the array's strides."""
@@ -126,15 +142,19 @@ class _Places:
             factors[self.stride[strides[0].name][1]][rest] = c
         return p, [Poly.of(f) for f in factors]
 
-    def index(self, p: ArrayParam, d: int, x: Poly, loc: Loc | None) -> Index:
-        """One index of an access."""
+    def index(self, p: ArrayParam, d: int, x: Poly, bounds: tuple[Bounds, ...], loc: Loc | None) -> Index:
+        """One index of an access that is executed within ``bounds``."""
         if not x.has_cases:
             return self.plain(p.name, x, loc)
         extent = Poly.atom(Atom("name", f"{p.name}.n{d}"))
-        rest = x.without_cases()
-        for plain in (rest, rest - extent):
-            if x == plain + below(plain) * extent:
-                return replace(self.plain(p.name, plain, loc), wraps=True)
+        # Where the index is not negative it is the plain one, where it is negative it is n more.
+        for found in dict.fromkeys(sorted(cases(x, bounds, self.names), key=lambda c: str(c))):
+            for plain in (found, found - extent):
+                if not plain.has_cases and linear(plain, self.names) is not None:
+                    if equal(x, plain, bounds, self.names):
+                        return self.plain(p.name, plain, loc)
+                    if equal(x, plain + below(plain) * extent, bounds, self.names):
+                        return replace(self.plain(p.name, plain, loc), wraps=True)
         raise self.refused(p.name, x, loc)
 
     def plain(self, array: str, x: Poly, loc: Loc | None) -> Index:

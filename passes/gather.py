@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain, combinations
 
+from .core import Core
 from .ir.model import Access, Arg, Const, Function, Index, Instr, LinExpr, PointFn, Value
 from .layout import Range, Term
 from .lower import resolve_wraps
 from .reverse import ADJOINT_FLAGS, neutral
 from .simplify import dce
-from .sweep import Emit, Sweep, core_of_domain, invariant_only
+from .sweep import Emit, Sweep, invariant_only
 
 WrapTest = Callable[[Access, int], bool]
 Class = tuple[Index, ...]
@@ -76,7 +77,7 @@ def gather_sweep(
     words: list[tuple[str, str]],
     *,
     assign: bool,
-    wrapped: list[tuple[int, LinExpr]],
+    inside: Core,
     wraps: WrapTest,
 ) -> Sweep:
     """The sweep that adds to (``assign``: writes) the whole shadow of ``array``.
@@ -88,8 +89,10 @@ def gather_sweep(
     found = [c for c in classes(body, array) if any(d.axis is not None for d in c)]
     stem = f"s{stage}.{array}"
     core_parts = [contribution(body, array, c, f"{stem}.c{k}", invariant_only) for k, c in enumerate(found)]
+    for part in core_parts:
+        inside.settle(part)
     edge_parts = core_parts
-    if wrapped:
+    if inside.sides:
         edge_parts = [contribution(body, array, c, f"{stem}.e{k}", wraps) for k, c in enumerate(found)]
     helpers = list({f.name: f for f in (*core_parts, *edge_parts)}.values())
     edge_fn = _collect(f"{stem}.edge", body, array, words, list(zip(found, edge_parts, strict=True)), assign, wraps)
@@ -109,17 +112,17 @@ def gather_sweep(
             extents,
         )
     core_fn = _collect(f"{stem}.core", body, array, words, list(zip(found, core_parts, strict=True)), assign, None)
-    outer, core = _boxes(body, array, found, assign, wrapped, wraps)
+    outer, core = _boxes(body, array, found, assign, inside, wraps)
     straight = all(c[d].axis == d for c in found for d in range(param.rank))
     return Sweep(title, stage, param.rank, outer, core, core_fn, edge_fn, helpers, extents, mergeable=straight)
 
 
 def _boxes(
-    body: PointFn, array: str, found: list[Class], assign: bool, wrapped: list[tuple[int, LinExpr]], wraps: WrapTest
+    body: PointFn, array: str, found: list[Class], assign: bool, inside: Core, wraps: WrapTest
 ) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
     """The box of entries that receive anything, and the core in which every offset contributes unguarded."""
     rank = body.array(array).rank
-    inside = core_of_domain(body.rank, wrapped)
+    domain = inside.box()
     outer, core = [], []
     for d in range(rank):
         extent = LinExpr.of(0, {f"{array}.n{d}": 1})
@@ -130,8 +133,8 @@ def _boxes(
             assert axis is not None
             lo.append(Term(("lo", axis), off))
             hi.append(Term(("hi", axis), off))
-            core_lo += [Term(t.base, t.offset + off) for t in inside[axis].lo]
-            core_hi += [Term(t.base, t.offset + off) for t in inside[axis].hi]
+            core_lo += [Term(t.base, t.offset + off) for t in domain[axis].lo]
+            core_hi += [Term(t.base, t.offset + off) for t in domain[axis].hi]
             if c[d].wraps and wraps(Access(array, c), d):
                 core_hi.append(Term(("lo", axis), off + extent))
         if whole:

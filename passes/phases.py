@@ -8,6 +8,7 @@ and sums the cotangents of scalars and of single entries such as ``lam[0]``. No 
 
 from __future__ import annotations
 
+from .core import Core
 from .gather import WrapTest, classes, gather_sweep
 from .ir.model import Arg, Block, Const, Function, Instr, LinExpr, PointFn, Value
 from .layout import AdjointSpec, Range, Term
@@ -15,7 +16,7 @@ from .lower import resolve_wraps
 from .merge import merge
 from .reverse import ADJOINT_FLAGS
 from .simplify import dce
-from .sweep import Emit, Reduction, Sweep, core_of_domain, domain_box, invariant_only
+from .sweep import Emit, Reduction, Sweep, domain_box, invariant_only
 
 Words = list[tuple[str, str]]
 
@@ -33,7 +34,7 @@ def adjoint_sweeps(
     spec: AdjointSpec,
     assign: frozenset[str],
     words: Words,
-    wrapped: list[tuple[int, LinExpr]],
+    inside: Core,
     wraps: WrapTest,
 ) -> list[Sweep]:
     """All sweeps of one stage's adjoint, in order. ``assign``: shadows that their gather may overwrite."""
@@ -41,16 +42,14 @@ def adjoint_sweeps(
     added = dict.fromkeys(i.array for i in body.fn.instrs() if i.op == "accum")
     for array in added:
         if any(any(d.axis is not None for d in c) for c in classes(body, array)):
-            sweeps.append(gather_sweep(body, stage, array, words, assign=array in assign, wrapped=wrapped, wraps=wraps))
-    own = own_sweep(body, stage, spec.keep_seed, wrapped, wraps)
+            sweeps.append(gather_sweep(body, stage, array, words, assign=array in assign, inside=inside, wraps=wraps))
+    own = own_sweep(body, stage, spec.keep_seed, inside, wraps)
     if own is not None:
         sweeps.append(own)
     return merge(sweeps) if spec.merge else sweeps
 
 
-def own_sweep(
-    body: PointFn, stage: int, keep_seed: frozenset[str], wrapped: list[tuple[int, LinExpr]], wraps: WrapTest
-) -> Sweep | None:
+def own_sweep(body: PointFn, stage: int, keep_seed: frozenset[str], inside: Core, wraps: WrapTest) -> Sweep | None:
     """The point-wise part: shadows of written arrays, and reductions."""
     reductions: dict[Reduction, None] = {}
     for i in body.fn.instrs():
@@ -63,7 +62,8 @@ def own_sweep(
         return None
     order = list(reductions)
     core = _own_function(body, f"s{stage}.own.core", order, keep_seed, invariant_only)
-    edge = _own_function(body, f"s{stage}.own.edge", order, keep_seed, wraps) if wrapped else None
+    inside.settle(core)
+    edge = _own_function(body, f"s{stage}.own.edge", order, keep_seed, wraps) if inside.sides else None
     titles = [
         f"{verb} " + ", ".join(f"{n}'" for n in dict.fromkeys(names))
         for verb, names in (("update", [i.array for i in stored]), ("sum", [r.param for r in order]))
@@ -74,7 +74,7 @@ def own_sweep(
         stage,
         body.rank,
         domain_box(body.rank),
-        core_of_domain(body.rank, wrapped) if wrapped else None,
+        inside.box() if inside.sides else None,
         core,
         edge,
         reductions=tuple(order),

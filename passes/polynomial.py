@@ -10,7 +10,8 @@ Indices and extents are far from the limits of 64 bits, so that sums and differe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 BOOLEAN = frozenset({"below", "zero", "truth"})
@@ -132,7 +133,21 @@ def _times(a: Monomial, b: Monomial) -> Monomial:
     if not a or not b:
         return a or b
     atoms = sorted((*a, *b), key=lambda x: x.key)
-    return tuple(x for k, x in enumerate(atoms) if not (k and x == atoms[k - 1] and x.kind in BOOLEAN))
+    kept = [x for k, x in enumerate(atoms) if not (k and x == atoms[k - 1] and x.kind in BOOLEAN)]
+    tests = [x for x in kept if x.kind == "below"]
+    if len(tests) > 1:
+        weak = {x for x in tests for y in tests if x is not y and _implies(y, x)}
+        kept = [x for x in kept if x not in weak]
+    return tuple(kept)
+
+
+@functools.lru_cache(maxsize=4096)
+def _implies(a: Atom, b: Atom) -> bool:
+    """Whether ``a``, a test for being negative, implies another such test ``b``: ``i < 0`` implies ``i - 1 < 0``."""
+    assert a.of is not None
+    assert b.of is not None
+    more = (a.of - b.of).value
+    return more is not None and more > 0
 
 
 def _pinned(terms: dict[Monomial, int]) -> dict[Monomial, int]:
@@ -151,7 +166,7 @@ def _pinned(terms: dict[Monomial, int]) -> dict[Monomial, int]:
         product = Poly((((pin,), c),))
         for x in m:
             if x is not pin:
-                product = product * _with(x, atom, value)
+                product = product * _with(x, {atom: value})
         work += product.terms
     return done
 
@@ -161,18 +176,23 @@ def _has(m: Monomial, pin: Atom, atom: Atom) -> bool:
     return any(x == atom or (x.of is not None and x != pin and atom in set(x.of.atoms())) for x in m)
 
 
-def _with(x: Atom, atom: Atom, value: Poly) -> Poly:
-    """An atom in which another is replaced."""
-    if x == atom:
-        return value
-    if x.of is None or atom not in set(x.of.atoms()):
-        return Poly.atom(x)
-    inside = Poly()
-    for m, c in x.of.terms:
+def replaced(p: Poly, known: Mapping[Atom, Poly]) -> Poly:
+    """``p`` with polynomials in the place of atoms, inside of indicators as well."""
+    total = Poly()
+    for m, c in p.terms:
         term = Poly.number(c)
-        for y in m:
-            term = term * _with(y, atom, value)
-        inside = inside + term
+        for a in m:
+            term = term * _with(a, known)
+        total = total + term
+    return total
+
+
+def _with(x: Atom, known: Mapping[Atom, Poly]) -> Poly:
+    if x in known:
+        return known[x]
+    if x.of is None or known.keys().isdisjoint(x.of.atoms()):
+        return Poly.atom(x)
+    inside = replaced(x.of, known)
     return below(inside) if x.kind == "below" else zero(inside)
 
 

@@ -13,6 +13,7 @@ from . import asm
 from .affine import to_point
 from .canonical import canonicalise
 from .checks import Requirement, bounds_checks, wrap_key
+from .core import core_of
 from .forward import tangent
 from .gather import classes
 from .ir.model import Access, ArrayParam, Function, Module, Param, PointFn, ScalarParam
@@ -27,7 +28,7 @@ from .prepare import prepare_function
 from .race import check as check_race
 from .reverse import adjoint
 from .simplify import dce
-from .sweep import Sweep, core_of_domain, domain_box, invariant_only, wrapping
+from .sweep import Sweep, domain_box, invariant_only, wrapping
 
 FLOPS = frozenset({"fadd", "fsub", "fmul", "fdiv", "frem"})
 
@@ -129,7 +130,7 @@ def adjoint_program(stages: Sequence[Stage], params: Sequence[Param], variant: V
     for k in reversed(range(len(stages))):
         wraps = _wrap_test(variant, k)
         wrapped = wrapping(stages[k].point, variant.wraps, lambda access, d, k=k: f"{k}:{wrap_key(access, d)}")
-        for sweep in adjoint_sweeps(bodies[k], k, spec, direct, words, wrapped, wraps):
+        for sweep in adjoint_sweeps(bodies[k], k, spec, direct, words, core_of(stages[k].point, wrapped), wraps):
             sweeps.append((sweep, False))
             if sweep.reductions:
                 sweeps.append((sweep, True))
@@ -197,6 +198,7 @@ def _point_sweep(
     """A point function run over its domain, as it stands."""
     wraps = _wrap_test(variant, number)
     wrapped = wrapping(primal, variant.wraps, lambda access, d: f"{number}:{wrap_key(access, d)}")
+    inside = core_of(primal, wrapped)
     with_words(point, words)
 
     def finished(name: str, test: Callable[[Access, int], bool]) -> Function:
@@ -207,13 +209,14 @@ def _point_sweep(
         return fn
 
     core = finished(f"{point.fn.name}.core", invariant_only)
-    edge = finished(f"{point.fn.name}.edge", wraps) if wrapped else None
+    inside.settle(core)
+    edge = finished(f"{point.fn.name}.edge", wraps) if inside.sides else None
     return Sweep(
         title,
         number,
         point.rank,
         domain_box(point.rank),
-        core_of_domain(point.rank, wrapped) if wrapped else None,
+        inside.box() if inside.sides else None,
         core,
         edge,
     )

@@ -71,14 +71,6 @@ def wrapping(pf: PointFn, wraps: frozenset[str], key: object) -> list[tuple[int,
     return list(found)
 
 
-def core_of_domain(rank: int, wrapped: list[tuple[int, LinExpr]]) -> tuple[Range, ...]:
-    """The part of the launch domain in which no index is negative."""
-    return tuple(
-        Range((Term(("lo", a)), *(Term(None, -off) for axis, off in wrapped if axis == a)), (Term(("hi", a)),))
-        for a in range(rank)
-    )
-
-
 def invariant_only(access: Access, d: int) -> bool:
     """The wrap test of a core: no index of a point is negative; the sign of one that all points share is looked at."""
     return access.dims[d].axis is None
