@@ -6,7 +6,7 @@ leave their arrays. A launch in which an index turns out to be negative is compi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from irad.launch.executable import Executable, Plan
 from irad.launch.overlap import check_aliases
 from irad.launch.tables import Words
 from irad.launch.variant import choose
-from irad.passes.ir.model import ArrayParam
+from irad.passes.ir.model import ArrayParam, Param
 from irad.passes.layout import MAX_TILES, Program, Variant
 from irad.specialise import Request, Specialisation
 
@@ -68,7 +68,7 @@ def prepare(spec: Specialisation, request: Request, operands: Operands) -> Launc
 
     Raises ``DomainError`` where an access leaves its array. Arrays have been checked by :func:`check_arrays`.
     """
-    arrays, scalars = _by_word(spec, operands)
+    arrays, scalars = _by_word(spec.parts(request)[1], operands)
     unit, reverse = choose(arrays)
     _stand_in(spec.sample(request, Variant(unit, reverse)), arrays)
     arrays.update({f"{name}'": cell for name, cell in operands.cells.items()})
@@ -97,7 +97,7 @@ def prepare(spec: Specialisation, request: Request, operands: Operands) -> Launc
 def sample(spec: Specialisation, request: Request, values: Mapping[str, Any]) -> Program:
     """A program for the request, made for shadows that lie like their arrays: what is known before they exist."""
     shadows = {n: values[n] for n in request.active if spec.by_name[n].is_array}
-    unit, reverse = choose(_by_word(spec, Operands(values, shadows))[0])
+    unit, reverse = choose(_by_word(spec.params, Operands(values, shadows))[0])
     return spec.sample(request, Variant(unit, reverse))
 
 
@@ -110,12 +110,12 @@ def _stand_in(program: Program, arrays: dict[str, Array]) -> None:
 
 
 def _by_word(
-    spec: Specialisation, operands: Operands
+    params: Iterable[Param], operands: Operands
 ) -> tuple[dict[str, Array], dict[str, tuple[str, float | int | bool]]]:
     """Arrays by the prefix of their words, scalars with their LLVM types."""
     arrays: dict[str, Array] = {}
     scalars: dict[str, tuple[str, float | int | bool]] = {}
-    for p in spec.params:
+    for p in params:
         if isinstance(p, ArrayParam):
             arrays[p.name] = operands.values[p.name]
             if p.name in operands.shadows:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import types as pytypes
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irad import frontend
 from irad.codegen.cpu import compile_text
@@ -16,9 +16,11 @@ from irad.errors import NotDifferentiableError, ShadowError
 from irad.frontend import ArrayType, Capture, Lowered, Options, ParamInfo, ScalarType, lower
 from irad.frontend.signature import ParamType
 from irad.launch.executable import Executable
+from irad.passes.fuse import EPILOGUES, fuse
 from irad.passes.ir.model import ArrayParam, Param, ScalarParam
 from irad.passes.layout import AdjointSpec, Check, Conform, Program, Variant
 from irad.passes.program import (
+    NotFused,
     Stage,
     adjoint_program,
     keepable,
@@ -56,14 +58,18 @@ class Request:
     """Which program of a kernel is wanted.
 
     ``mode``: ``"primal"``, ``"tangent"`` or ``"adjoint"``. ``active``: parameters that carry derivatives.
-    ``keep_seed``, ``assign``: see ``passes/layout.py``. ``stages``: of the primal, the first and the end of its part.
+    ``keep_seed``, ``assign``, ``blend``: see ``passes/layout.py``. ``stages``: of the primal, the first and the end of
+    its part. ``fuse``: the array that the kernel writes and that is not stored, the state, and an epilogue by name
+    (``passes/fuse.py``).
     """
 
     mode: str = "primal"
     active: frozenset[str] = frozenset()
     keep_seed: frozenset[str] = frozenset()
     assign: frozenset[str] = frozenset()
+    blend: frozenset[tuple[str, str]] = frozenset()
     stages: tuple[int, int] | None = None
+    fuse: tuple[str, str, str] | None = None
 
 
 class Specialisation:
@@ -108,6 +114,7 @@ class Specialisation:
         self._samples: dict[Request, Program] = {}
         self._executables: dict[tuple[Request, Variant], Executable] = {}
         self._keepable: dict[str, bool] = {}
+        self._fused: dict[tuple[str, str, str], tuple[tuple[Stage, ...], tuple[Param, ...]] | None] = {}
         self._reached: dict[frozenset[str], frozenset[str]] = {}
 
     def fresh(self) -> bool:
@@ -158,22 +165,47 @@ class Specialisation:
                 self._keepable[name] = keepable(self.stages, name)
             return self._keepable[name]
 
+    def fused(self, rate: str, state: str, epilogue: str) -> tuple[tuple[Stage, ...], tuple[Param, ...]] | None:
+        """The stages and parameters of the kernel with an epilogue; ``None`` where it cannot be fused."""
+        key = (rate, state, epilogue)
+        with self._lock:
+            if key not in self._fused:
+                *first, last = self.stages
+                found = None
+                if not any(rate in (*s.point.read, *s.point.written) for s in first) and state not in self.written:
+                    found = fuse(last.point, last.domain, rate, state, EPILOGUES[epilogue])
+                self._fused[key] = found and (
+                    (*first, replace(last, point=found.point, domain=found.domain)),
+                    found.params,
+                )
+            return self._fused[key]
+
+    def parts(self, request: Request) -> tuple[tuple[Stage, ...], tuple[Param, ...]]:
+        """The stages of a program and its parameters."""
+        if request.fuse is None:
+            return self.stages, self.params
+        found = self.fused(*request.fuse)
+        if found is None:
+            raise NotFused
+        return found
+
     def _make(self, request: Request, variant: Variant) -> Program:
+        stages, params = self.parts(request)
         if request.mode == "primal":
-            first, end = request.stages or (0, len(self.stages))
-            return primal_program(self.stages[first:end], self.params, variant)
+            first, end = request.stages or (0, len(stages))
+            return primal_program(stages[first:end], params, variant)
         if request.mode == "tangent":
-            return tangent_program(self.stages, self.params, variant, request.active)
+            return tangent_program(stages, params, variant, request.active)
         for name in request.keep_seed:
-            if not self.keepable(name):
+            if request.fuse is None and not self.keepable(name):
                 raise ShadowError(
                     f"the shadow of {name} cannot be left as it is: several statements of {self.lowered.name} "
                     f"touch {name}",
                     loc=self.lowered.loc,
                     remedy="give a copy of the seed",
                 )
-        spec = AdjointSpec(request.active, request.keep_seed, request.assign)
-        return adjoint_program(self.stages, self.params, variant, spec)
+        spec = AdjointSpec(request.active, request.keep_seed, request.assign, request.blend)
+        return adjoint_program(stages, params, variant, spec)
 
 
 def _conform(c: frontend.Conform) -> Conform:

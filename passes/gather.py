@@ -79,8 +79,10 @@ def gather_sweep(
     assign: bool,
     inside: Core,
     wraps: WrapTest,
+    blend: str = "",
 ) -> Sweep:
-    """The sweep that adds to (``assign``: writes) the whole shadow of ``array``.
+    """The sweep that adds to (``assign``: writes) the whole shadow of ``array``. ``blend``: a scalar by which what the
+    shadow held is multiplied before.
 
     ``words``: names and types of the parameters that follow the indices. ``wrapped``: the indices of the primal body
     that are negative somewhere in this launch.
@@ -95,7 +97,9 @@ def gather_sweep(
     if inside.sides:
         edge_parts = [contribution(body, array, c, f"{stem}.e{k}", wraps) for k, c in enumerate(found)]
     helpers = list({f.name: f for f in (*core_parts, *edge_parts)}.values())
-    edge_fn = _collect(f"{stem}.edge", body, array, words, list(zip(found, edge_parts, strict=True)), assign, wraps)
+    edge_fn = _collect(
+        f"{stem}.edge", body, array, words, list(zip(found, edge_parts, strict=True)), assign, wraps, blend
+    )
     title = f"gather {array}' over {len(found)} offset{'s' * (len(found) != 1)}"
     extents = tuple(f"{array}.n{d}" for d in range(param.rank))
     if not all(one_to_one(body.rank, c) for c in found):
@@ -111,7 +115,9 @@ def gather_sweep(
             helpers,
             extents,
         )
-    core_fn = _collect(f"{stem}.core", body, array, words, list(zip(found, core_parts, strict=True)), assign, None)
+    core_fn = _collect(
+        f"{stem}.core", body, array, words, list(zip(found, core_parts, strict=True)), assign, None, blend
+    )
     outer, core = _boxes(body, array, found, assign, inside, wraps)
     straight = all(c[d].axis == d for c in found for d in range(param.rank))
     return Sweep(title, stage, param.rank, outer, core, core_fn, edge_fn, helpers, extents, mergeable=straight)
@@ -156,6 +162,7 @@ def _collect(
     parts: list[tuple[Class, Function]],
     assign: bool,
     guard: WrapTest | None,
+    blend: str,
 ) -> Function:
     """``shadow[q] (+)= sum over parts of part(q - o)``; with ``guard`` each part only where ``q - o`` is in the domain.
 
@@ -223,7 +230,11 @@ def _collect(
     total: Value = e("load", wide, [acc])
     if wide != param.elem:
         total = e("fptrunc", param.elem, [total])
-    if not assign:
+    if blend:
+        old = e("sload", param.elem, q, array=array, access=Access(array, dims))
+        part = e("fmul", param.elem, [old, fn.arg(blend)], flags=ADJOINT_FLAGS)
+        total = e("fadd", param.elem, [part, total], flags=ADJOINT_FLAGS)
+    elif not assign:
         old = e("sload", param.elem, q, array=array, access=Access(array, dims))
         total = e("fadd", param.elem, [old, total], flags=ADJOINT_FLAGS)
     e("sstore", "void", [total, *q], array=array, access=Access(array, dims))

@@ -37,13 +37,15 @@ class AdjointSpec:
     """Which derivatives an adjoint program computes, and what it does to shadows.
 
     ``active``: parameters that carry derivatives. ``keep_seed``: written arrays whose shadow is only read.
-    ``assign``: read-only arrays whose shadow is overwritten instead of added to. ``merge``: sweeps may be joined; false
+    ``assign``: read-only arrays whose shadow is overwritten instead of added to. ``blend``: pairs of such an array and
+    of a scalar parameter: what the shadow held is not dropped, but multiplied by it. ``merge``: sweeps may be joined; false
     where two parameters share one shadow (the same array passed twice).
     """
 
     active: frozenset[str]
     keep_seed: frozenset[str] = frozenset()
     assign: frozenset[str] = frozenset()
+    blend: frozenset[tuple[str, str]] = frozenset()
     merge: bool = True
 
 

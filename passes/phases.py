@@ -42,7 +42,10 @@ def adjoint_sweeps(
     added = dict.fromkeys(i.array for i in body.fn.instrs() if i.op == "accum")
     for array in added:
         if any(any(d.axis is not None for d in c) for c in classes(body, array)):
-            sweeps.append(gather_sweep(body, stage, array, words, assign=array in assign, inside=inside, wraps=wraps))
+            blend = dict(spec.blend).get(array, "")
+            sweeps.append(
+                gather_sweep(body, stage, array, words, assign=array in assign, inside=inside, wraps=wraps, blend=blend)
+            )
     own = own_sweep(body, stage, spec.keep_seed, inside, wraps)
     if own is not None:
         sweeps.append(own)

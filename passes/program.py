@@ -30,6 +30,11 @@ from .reverse import adjoint
 from .simplify import dce
 from .sweep import Sweep, domain_box, invariant_only, wrapping
 
+
+class NotFused(Exception):
+    """A shadow cannot be blended in one sweep: blend it before."""
+
+
 FLOPS = frozenset({"fadd", "fsub", "fmul", "fdiv", "frem"})
 
 
@@ -125,6 +130,8 @@ def adjoint_program(stages: Sequence[Stage], params: Sequence[Param], variant: V
         with_words(body, words)
     sweeps: list[tuple[Sweep, bool]] = []
     direct = frozenset(a for a in spec.assign if _single_gather(a, bodies))
+    if not {a for a, _ in spec.blend} <= direct:
+        raise NotFused
     for a in sorted(spec.assign - direct):
         sweeps.append((fill_sweep(bodies[-1], len(stages) - 1, a, words), False))
     for k in reversed(range(len(stages))):
