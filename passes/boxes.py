@@ -1,6 +1,7 @@
 """For which points a block of a point function runs: the bounds on the index that the branches before it prove.
 
-``if 0 < i < n - 1:`` bounds what is inside by a box; the ``else`` of ``if i == 0:`` takes one index out. Conditions on
+``if 0 < i < n - 1:`` bounds what is inside by a box; the ``else`` of ``if i == 0:`` takes one index out. A condition on
+integers that are the same for all points (``if n > 3``) is a bound on 0, which stands behind the axes. Conditions on
 anything else (data, a flag, two indices at once) prove nothing here: what they guard is checked for all points.
 """
 
@@ -55,7 +56,7 @@ class Regions:
         return block in self.everywhere
 
     def bounds(self, block: Block) -> tuple[Bounds, ...]:
-        """One entry an axis of the point; empty if nothing is known."""
+        """One entry an axis of the point, and one for 0; empty if nothing is known."""
         return self.known.get(block, ())
 
     def _bounds(self, block: Block) -> tuple[Bounds, ...]:
@@ -63,14 +64,14 @@ class Regions:
         for p in dict.fromkeys(self.preds[block]):
             if self.place.get(p, len(self.place)) >= self.place[block]:
                 continue  # unreachable, or a jump back: what held at the entry of a loop holds in it
-            before = list(self.bounds(p)) or [Bounds()] * self.rank
+            before = list(self.bounds(p)) or [Bounds()] * (self.rank + 1)
             for condition, truth in self._edge(p, block):
                 for axis, b in self._facts(condition, truth):
                     before[axis] = _both(before[axis], b)
             found.append(before)
         if not found:
             return ()
-        joined = [_either([f[axis] for f in found]) for axis in range(self.rank)]
+        joined = [_either([f[axis] for f in found]) for axis in range(self.rank + 1)]
         return () if all(b.is_empty for b in joined) else tuple(joined)
 
     def _edge(self, p: Block, block: Block) -> Iterator[tuple[Value | Poly, bool]]:
@@ -140,11 +141,11 @@ class Regions:
             yield from self._below(a - b if pred == "lt" else a - b - 1)
 
     def _below(self, p: Poly) -> Iterator[tuple[int, Bounds]]:
-        """``p < 0`` for a ``p`` with one axis."""
+        """``p < 0`` for a ``p`` with at most one axis."""
         found = linear(p, self.names)
-        if found is None or len(found[0]) != 1:
+        if found is None or len(found[0]) > 1:
             return
-        ((axis, c),), rest = found[0].items(), found[1]
+        (axis, c), rest = next(iter(found[0].items()), (self.rank, 1)), found[1]
         if c == 1:  # i + rest < 0
             yield axis, Bounds(hi=(-rest,))
         elif c == -1:  # rest < i
@@ -152,9 +153,9 @@ class Regions:
 
     def _zero(self, p: Poly, truth: bool) -> Iterator[tuple[int, Bounds]]:
         found = linear(p, self.names)
-        if found is None or len(found[0]) != 1:
+        if found is None or len(found[0]) > 1:
             return
-        ((axis, c),), rest = found[0].items(), found[1]
+        (axis, c), rest = next(iter(found[0].items()), (self.rank, 1)), found[1]
         if c in (1, -1):
             at = -rest if c == 1 else rest
             yield axis, Bounds(lo=(at,), hi=(at + 1,)) if truth else Bounds(holes=(at,))

@@ -211,8 +211,8 @@ def _shifted(a: Access, offsets: list[int]) -> Access:
     dims = tuple(x if x.axis is None else replace(x, offset=x.offset - offsets[x.axis]) for x in a.dims)
     guard = tuple(
         Bounds(*(tuple(e + c for e in side) for side in (b.lo, b.hi, b.holes)))
-        for b, c in zip(a.guard, offsets, strict=True)
-    ) if a.guard else ()  # fmt: skip
+        for b, c in zip(a.guard, (*offsets, 0), strict=False)
+    )
     return replace(a, dims=dims, guard=guard)
 
 
@@ -220,9 +220,9 @@ def _guard(fn: Function, box: list[tuple[LinExpr, LinExpr]]) -> None:
     """Say of each access that it is made inside of the box only, in place."""
     for i in fn.instrs():
         if i.access is not None:
-            known = i.access.guard or tuple(Bounds() for _ in box)
-            guard = tuple(Bounds((*b.lo, lo), (*b.hi, hi), b.holes) for b, (lo, hi) in zip(known, box, strict=True))
-            i.access = replace(i.access, guard=guard, always=False)
+            known = i.access.guard or tuple(Bounds() for _ in range(len(box) + 1))
+            guard = [Bounds((*b.lo, lo), (*b.hi, hi), b.holes) for b, (lo, hi) in zip(known, box, strict=False)]
+            i.access = replace(i.access, guard=(*guard, known[-1]), always=False)
 
 
 def _take_out(fn: Function, rate: str, elem: str) -> tuple[Value, Block]:

@@ -38,8 +38,8 @@ class AdjointSpec:
 
     ``active``: parameters that carry derivatives. ``keep_seed``: written arrays whose shadow is only read.
     ``assign``: read-only arrays whose shadow is overwritten instead of added to. ``blend``: pairs of such an array and
-    of a scalar parameter: what the shadow held is not dropped, but multiplied by it. ``merge``: sweeps may be joined; false
-    where two parameters share one shadow (the same array passed twice).
+    of a scalar parameter: what the shadow held is not dropped, but multiplied by it. ``merge``: sweeps may be
+    joined; false where two parameters share one shadow (the same array passed twice).
     """
 
     active: frozenset[str]

@@ -116,7 +116,7 @@ def _guarded(
     a: Asm, guard: tuple[Bounds, ...], domain: tuple[list[str], list[str]], names: dict[str, str]
 ) -> tuple[list[str], list[str]]:
     """The smallest box around the points of the domain that a guard lets through."""
-    lo, hi = list(domain[0]), list(domain[1])
+    lo, hi = [*domain[0], "0"], [*domain[1], "1"]
     for axis, b in enumerate(guard):
         lo[axis] = a.extreme("smax", [lo[axis], *(a.lin(e, names) for e in b.lo)])
         hi[axis] = a.extreme("smin", [hi[axis], *(a.lin(e, names) for e in b.hi)])

@@ -13,6 +13,7 @@ from .access import parse_access
 from .aggregates import MOST_FIELDS, aggregate_fields, field_type
 from .const import const_value
 from .model import Block, Const, Function, Instr, Loc, Value
+from .powers import expanded
 from .tokens import Cursor, Expr, NotParsed, Ref, plain_name
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class FunctionReader:
             self._check_type(a.type, f"the parameter {a.name}")
         self._check_type(self.fn.type, "the result")
         block: Block | None = None
-        for line in _joined(lines):
+        for line in expanded(_joined(lines)):
             self.line = line
             if found := _LABEL.match(line):
                 block = self._block(plain_name(found[1]))

@@ -109,7 +109,8 @@ class Access:
     """Where one ``aload``/``astore``/``accum`` touches its array, as a function of the point.
 
     ``guard``: per point axis, bounds outside which the access is not executed, proved from the branches that lead to
-    it; empty if there are none. ``always``: executed at every point of the domain.
+    it, and behind them bounds on 0: conditions that are the same for all points; empty if there are none.
+    ``always``: executed at every point of the domain.
     """
 
     array: str
