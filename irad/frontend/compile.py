@@ -8,11 +8,28 @@ import types as pytypes
 from typing import Any
 
 from irad.errors import IradError
-from irad.frontend import checks, mathclose, points, pointwise, wrapper
+from irad.frontend import (
+    array_functions,  # noqa: F401  (registers them with Numba)
+    checks,
+    mathclose,
+    points,
+    pointwise,
+    wrapper,
+)
 from irad.frontend.captures import Capture, Unit, analyse, captures
 from irad.frontend.llvm_text import check_domain, simplified
-from irad.frontend.numba_private import NumbaFailure, compile_ir, compiler_lock, link, session, types
+from irad.frontend.numba_private import (
+    NumbaFailure,
+    compile_ir,
+    compiler_lock,
+    current_session,
+    link,
+    session,
+    types,
+)
+from irad.frontend.numba_target import Raised, exceptions_in
 from irad.frontend.rewrite import Key, drop_dead, prepared_ir
+from irad.frontend.runtime import RUNTIME
 from irad.frontend.signature import ArrayType, Loc, Lowered, Options, ParamInfo, ParamType, StageIR
 from irad.frontend.translate import translate
 
@@ -28,7 +45,7 @@ def lower(pyfunc: pytypes.FunctionType, arg_types: tuple[ParamType, ...], option
     with compiler_lock, session(fastmath) as shared:
         code = pyfunc.__code__
         try:
-            return _Lowering(pyfunc, arg_types, options.name, fastmath).run()
+            return _Lowering(pyfunc, arg_types, options.name, fastmath, options.boundscheck).run()
         except NumbaFailure as e:
             if shared.error is not None:  # the first refusal; Numba wraps what a helper raises
                 raise shared.error from None
@@ -44,9 +61,12 @@ class _Lowering:
         arg_types: tuple[ParamType, ...],
         name: str | None,
         fastmath: bool | frozenset[str],
+        boundscheck: bool | None,
     ) -> None:
         self.unit = analyse(pyfunc)
         self.fastmath = fastmath
+        self.boundscheck = boundscheck
+        self.raises: dict[int, Raised] = {}
         self.name = name or self.unit.name
         self.symbol = "kernel." + re.sub(r"\W", "_", self.name, flags=re.ASCII)  # never the name of a C function
         names = _argument_names(self.unit, arg_types)
@@ -64,7 +84,15 @@ class _Lowering:
         stages = {"point": self.point, "math": self.math, "loop": self.loop}[kind]()
         constants = tuple(c for u in unit.walk() for c in u.constants)
         return Lowered(
-            self.name, unit.loc.file, unit.loc.line, self.params, stages, tuple(self.hidden.values()), kind, constants
+            self.name,
+            unit.loc.file,
+            unit.loc.line,
+            self.params,
+            stages,
+            tuple(self.hidden.values()),
+            kind,
+            constants,
+            self.raises,
         )
 
     def body(self, func_ir: Any, name: str) -> str:
@@ -108,7 +136,12 @@ class _Lowering:
         return tuple(stages)
 
     def loop(self) -> tuple[StageIR, ...]:
-        body = self.body(drop_dead(prepared_ir(self.unit, self.hidden)), self.symbol)
+        shared = current_session()
+        shared.loop, shared.boundscheck = True, self.boundscheck is not False
+        compiled = compile_ir(drop_dead(prepared_ir(self.unit, self.hidden)), self.types, self.fastmath)
+        text = wrapper.loop_wrapper(self.symbol, compiled.symbol, self.params, compiled.argument_types, self.unit.loc)
+        body = link(compiled.library, text, self.symbol, RUNTIME)
+        self.raises = exceptions_in(body)
         return (StageIR(body, self.symbol, 0, "", "", self.unit.loc),)
 
 

@@ -16,7 +16,7 @@ import threading
 import types as pytypes
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -28,6 +28,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
 from irad.errors import IradError
+from irad.frontend.numba_target import adapted, compiling_for
 
 __all__ = [
     "Compiled",
@@ -124,16 +125,22 @@ class _Lines(debuginfo.DIBuilder):
 _contexts: dict[object, Any] = {}
 
 
-def _target_context(fastmath: bool | frozenset[str]) -> Any:
+def _target_context(fastmath: bool | frozenset[str], loop: bool = False) -> Any:
     """Numba's CPU context with raw code generation; one for each setting, as each caches subroutines."""
-    if fastmath not in _contexts:
+    if (fastmath, loop) not in _contexts:
         base = registry.cpu_target.target_context
-        _contexts[fastmath] = base.subtarget(_internal_codegen=_RawCodegen(base.codegen()), DIBuilder=_Lines)
-    return _contexts[fastmath]
+        base.typing_context.refresh()
+        base.refresh()  # before its copies: the first one sets up Numba's runtime
+        context = base.subtarget(_internal_codegen=_RawCodegen(base.codegen()), DIBuilder=_Lines)
+        _contexts[fastmath, loop] = adapted(context) if loop else context
+    return _contexts[fastmath, loop]
 
 
-def _flags(fastmath: bool | frozenset[str]) -> Any:
+def _flags(fastmath: bool | frozenset[str], loop: bool = False, boundscheck: bool = False) -> Any:
+    """``loop``: the kernel may make local arrays; ``boundscheck``: and its indices are checked."""
     flags = compiler.Flags()
+    flags.nrt = loop
+    flags.boundscheck = boundscheck
     flags.no_compile = True
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
@@ -160,10 +167,13 @@ class Compiled:
 
 
 class Session:
-    """What compilations nested in one another share: the first refusal, the flags, and the helpers compiled so far."""
+    """What compilations nested in one another share: the first refusal, the flags, and the helpers compiled so far.
+
+    ``loop``, ``boundscheck``: see :func:`_flags`. Loop kernels are compiled for a target of irad's own."""
 
     def __init__(self, fastmath: bool | frozenset[str]) -> None:
         self.fastmath = fastmath
+        self.loop = self.boundscheck = False
         self.error: Exception | None = None
         self.helpers: dict[object, Compiled] = {}
 
@@ -233,11 +243,12 @@ def _undo_folding(statement: Any) -> Any:
 
 def compile_ir(func_ir: Any, args: tuple[Any, ...], fastmath: bool | frozenset[str], returns: Any = None) -> Compiled:
     """Type and lower Numba IR, which is consumed. ``returns``: the result's type, where it is known."""
-    with _failures(), warnings.catch_warnings():
+    session = current_session()
+    context = _target_context(fastmath, session.loop)
+    flags = _flags(fastmath, session.loop, session.boundscheck)
+    with _failures(), warnings.catch_warnings(), compiling_for(context) if session.loop else nullcontext():
         warnings.simplefilter("ignore", errors.NumbaWarning)  # no source found, unused options: not the user's doing
-        result = compiler.compile_ir(
-            registry.cpu_target.typing_context, _target_context(fastmath), func_ir, args, returns, _flags(fastmath), {}
-        )
+        result = compiler.compile_ir(context.typing_context, context, func_ir, args, returns, flags, {})
     return Compiled(result)
 
 
@@ -257,14 +268,17 @@ def resolvable(value: object) -> bool:
     return True
 
 
-def link(library: Any, wrapper: str, entry: str) -> str:
-    """One self-contained module: ``wrapper`` (LLVM text that defines ``entry``) and all it calls, made internal."""
+def link(library: Any, wrapper: str, entry: str, runtime: str = "") -> str:
+    """One self-contained module: ``wrapper`` (LLVM text that defines ``entry``) and all it calls, made internal.
+    ``runtime``: what stands in for Numba's runtime, as LLVM text."""
     module = llvm.parse_assembly(wrapper)
+    if runtime:
+        module.link_in(llvm.parse_assembly(runtime))
     defined = {f.name for f in module.functions if not f.is_declaration}
     pending, seen = [library], set()
     while pending:
         lib = pending.pop()
-        if id(lib) in seen or lib.name == "nrt":  # reference counts: no local arrays, so none
+        if id(lib) in seen or lib.name == "nrt":  # see `runtime`; without it there are no local arrays
             continue
         seen.add(id(lib))
         raw = isinstance(lib, _RawLibrary)

@@ -6,7 +6,7 @@ A canonical function takes, for each parameter in order, an array ``T`` of rank 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from irad.errors import IradError
 
 if TYPE_CHECKING:
     from irad.frontend.captures import Capture, Constant
+    from irad.frontend.numba_target import Raised
 
 MAX_RANK = 4
 
@@ -214,8 +215,9 @@ class StageIR:
     ``text`` is a self-contained, unoptimised module that defines ``void @<name>(canonical parameters)``: what happens
     at one point, which it learns from calls of ``i64 @irad.index.<axis>()``. ``domain_text`` is a module that defines
     ``void @<domain_name>(canonical parameters, ptr out)``: stores lo0, hi0, lo1, hi1, … (``hi`` exclusive, never
-    below ``lo``). A stage of rank 0 has no domain: it runs once. ``conforms``: the shapes that a math-close statement
-    takes for granted; where one does not hold, the statement is no array expression.
+    below ``lo``). ``conforms``: the shapes that a math-close statement takes for granted; where one does not hold, the
+    statement is no array expression. A stage of rank 0 is a loop kernel: it has no domain, runs once, and returns
+    ``i32``, which is 0 or stands for an exception.
     """
 
     text: str = field(repr=False)
@@ -232,7 +234,8 @@ class Lowered:
     """A kernel after the frontend.
 
     ``kind`` is ``"point"`` (names a domain), ``"math"`` (statements over ``irad.fd``) or ``"loop"``. ``constants`` are
-    the captured things that were compiled in: :meth:`fresh` says whether they are still what they were.
+    the captured things that were compiled in: :meth:`fresh` says whether they are still what they were. ``raises``: the
+    exceptions of a loop kernel by the status that stands for them.
     """
 
     name: str
@@ -243,6 +246,7 @@ class Lowered:
     captures: tuple[Capture, ...]
     kind: str
     constants: tuple[Constant, ...] = field(default=(), compare=False, repr=False)
+    raises: Mapping[int, Raised] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def loc(self) -> Loc:

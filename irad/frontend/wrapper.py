@@ -46,6 +46,18 @@ def body_wrapper(name: str, symbol: str, params: tuple[ParamInfo, ...], types: l
     )
 
 
+def loop_wrapper(name: str, symbol: str, params: tuple[ParamInfo, ...], types: list[str], loc: Loc) -> str:
+    """``i32 @<name>(parameters)`` that calls Numba's ``symbol`` and returns 0, or the number of an exception."""
+    setup, args = _arguments(params, types)
+    return (
+        _declaration(symbol, types)
+        + f"define i32 @{quoted(name)}({signature_text(params)}) !dbg !3 {{\n"
+        + _call(symbol, "ptr", setup, args, ".fail:\n  ret i32 %.status\n")
+        + ".done:\n  ret i32 0\n}\n"
+        + debug_text(name, loc)
+    )
+
+
 def domain_wrapper(name: str, symbol: str, params: tuple[ParamInfo, ...], types: list[str], rank: int, loc: Loc) -> str:
     """``void @<name>(parameters, ptr out)`` that stores the bounds that Numba's ``symbol`` returns, made ordered."""
     setup, args = _arguments(params, types)
@@ -99,14 +111,16 @@ def _declaration(symbol: str, types: list[str]) -> str:
     return f"declare i32 @{quoted(symbol)}({', '.join(['ptr', 'ptr', *types])})\n"
 
 
-def _call(symbol: str, result: str, setup: str, args: list[str]) -> str:
+_REPORT = ".fail:\n  call void @irad.status(i32 %.status), !dbg !5\n  br label %.done\n"
+
+
+def _call(symbol: str, result: str, setup: str, args: list[str], fail: str = _REPORT) -> str:
     return (
         ".entry:\n"
         f"  %.ret = alloca {result}\n  %.exc = alloca ptr\n  store ptr null, ptr %.exc\n{setup}"
         f"  %.status = call i32 @{quoted(symbol)}({', '.join(['ptr %.ret', 'ptr %.exc', *args])}), !dbg !5\n"
         "  %.failed = icmp ne i32 %.status, 0\n"
-        "  br i1 %.failed, label %.fail, label %.done\n"
-        ".fail:\n  call void @irad.status(i32 %.status), !dbg !5\n  br label %.done\n"
+        f"  br i1 %.failed, label %.fail, label %.done\n{fail}"
     )
 
 
