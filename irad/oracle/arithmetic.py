@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from irad.errors import NotDifferentiableError
+from irad.errors import IradError, NotDifferentiableError
 from irad.oracle.derivatives import Forward, Nothing, Reverse
 from irad.oracle.rules import RULES, Rule, power_by_squaring
 
@@ -25,12 +25,21 @@ COMPARISONS = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": op
                "ne": operator.ne}  # fmt: skip
 
 
+class TooManyOperations(IradError):
+    """The run takes longer than the caller wants to wait for."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"more than {most} operations are too many for the oracle")
+
+
 class Machine:
-    """Does arithmetic and counts doubtful decisions; one for each run."""
+    """Does arithmetic and counts doubtful decisions; one for each run. ``most``: operations after which it gives up."""
 
     def __init__(self, mode: Mode) -> None:
         self.mode = mode
         self.doubtful = 0
+        self.most: int | None = None
+        self.done = 0
 
     def number(self, x: Any, carried: Any = None) -> Number:
         """A float, or a Python number as one: weak. Short integers are weak, array elements of long ones are not."""
@@ -55,6 +64,9 @@ class Machine:
         return self.evaluate(RULES[name], *args)
 
     def evaluate(self, rule: Rule, *args: Any) -> Number:
+        self.done += 1
+        if self.most is not None and self.done > self.most:
+            raise TooManyOperations(self.most)
         numbers = self.meet(args)
         first = numbers[0].value
         value = type(first)(rule.value(*(n.value for n in numbers)))

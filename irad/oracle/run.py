@@ -16,7 +16,8 @@ from irad.oracle.arithmetic import Machine, Mode, Number
 from irad.oracle.arrays import Array
 from irad.oracle.captured import helper_of, hidden_arguments
 from irad.oracle.derivatives import Forward, Nothing, Reverse
-from irad.oracle.world import World, refuse_object
+from irad.oracle.entries import Entries
+from irad.oracle.world import World, names_domain, refuse_object
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,7 +43,8 @@ class Result:
 
 
 def primal(kernel: Any, args: Sequence[Any], *, most: int | None = None) -> Result:
-    """Run a kernel (or the Python function of one) on copies of ``args``. ``most``: how many points are too many.
+    """Run a kernel (or the Python function of one) on copies of ``args``. ``most``: how many points are too many; of a
+    loop kernel, 20 times as many operations.
 
     >>> import numpy as np
     >>> from irad import points
@@ -146,8 +148,9 @@ def vjp(kernel: Any, args: Sequence[Any], cotangents: Mapping[str, Any], *, most
         given = run.checked(name, cotangent)
         if name not in run.floats:
             raise ShadowError(f"{name} is no array of floats: it has no seed")
+        carried = run.floats[name].carried
         for at in np.ndindex(given.shape):
-            if (node := run.floats[name].carried[at]) is not None:
+            if (node := carried[at]) is not None:
                 seeds[node] += given[at]
     bars = mode.backward(seeds)
     for name, nodes in leaves.items():
@@ -169,27 +172,34 @@ class _Run:
         bound.apply_defaults()
         given = dict(bound.arguments)
         hidden = hidden_arguments(function, tuple(given))
+        self.loop = not names_domain(function)
+        self.plain: dict[str, Any] = {}
         self.values: dict[str, Any] = {}
         for name, value in {**given, **{name: place.value for name, place in hidden.items()}}.items():
             refuse_object(name, value)
             self.values[name] = self._interpreted(name, value)
         self.args = tuple(self.values[name] for name in given)
-        self.world = World(self.machine, {place.key: self.values[name] for name, place in hidden.items()})
+        self.world = World(self.machine, {place.key: self.values[name] for name, place in hidden.items()}, self.loop)
         for value in self.values.values():
             if isinstance(value, Array):
                 value.point = lambda: self.world.point
 
     def _interpreted(self, name: str, value: Any) -> Any:
         if isinstance(value, np.ndarray):
-            return Array(self.machine, name, value)
+            if not self.loop:
+                return Array(self.machine, name, value)
+            if value.dtype.kind == "f":
+                return Entries.of(self.machine, value)
+            self.plain[name] = value.copy()
+            return self.plain[name]
         if isinstance(value, (float, np.floating)):
             return self.machine.number(value)
         return value
 
     @property
-    def floats(self) -> dict[str, Array]:
+    def floats(self) -> dict[str, Array | Entries]:
         """The arrays of floats by name."""
-        return {name: v for name, v in self.values.items() if isinstance(v, Array) and v.floating}
+        return {name: v for name, v in self.values.items() if isinstance(v, (Array, Entries)) and v.floating}
 
     @property
     def differentiable(self) -> list[str]:
@@ -201,7 +211,7 @@ class _Run:
         if name not in self.differentiable:
             raise ShadowError(f"{self.function.__name__} has no floating-point parameter {name}")
         value = self.values[name]
-        return value.shape if isinstance(value, Array) else ()
+        return value.shape if isinstance(value, (Array, Entries)) else ()
 
     def checked(self, name: str, given: Any) -> Floats:
         """A tangent or cotangent as an array of the right shape."""
@@ -213,27 +223,35 @@ class _Run:
     def seed(self, name: str, carried: Any) -> None:
         """Let an argument carry something, an object an entry."""
         value = self.values[name]
-        if isinstance(value, Array):
+        if isinstance(value, Entries):
+            for at in np.ndindex(*value.shape):
+                value.view(np.ndarray)[at].carried = carried[at]
+        elif isinstance(value, Array):
             value.carried[...] = carried
         else:
             value.carried = carried.item() if isinstance(carried, np.ndarray) else carried
 
     def run(self, most: int | None) -> Result:
+        before = {name: a.copy() for name, a in self.plain.items()}
         self.world.run(self.function, self.args, most)
-        arrays = {name: v for name, v in self.values.items() if isinstance(v, Array)}
+        arrays = {name: v for name, v in self.values.items() if isinstance(v, (Array, Entries))}
         return Result(
-            {name: a.values for name, a in arrays.items()},
+            {**{name: a.values for name, a in arrays.items()}, **self.plain},
             {name: a.error for name, a in arrays.items()},
-            {name: a.written for name, a in arrays.items()},
+            {
+                **{name: a.written for name, a in arrays.items()},
+                **{name: a != before[name] for name, a in self.plain.items()},
+            },
             frozenset(name for name, a in arrays.items() if a.read),
             self.machine.doubtful,
         )
 
 
-def _carried(array: Array, width: int) -> Floats:
+def _carried(array: Array | Entries, width: int) -> Floats:
     """Tangents and scales of the entries of an array, shape ``(2, *array.shape, width)``."""
     result = np.zeros((2, *array.shape, width))
+    carried = array.carried
     for at in np.ndindex(*array.shape):
-        if array.carried[at] is not None:
-            result[0][at], result[1][at] = array.carried[at]
+        if carried[at] is not None:
+            result[0][at], result[1][at] = carried[at]
     return result

@@ -12,7 +12,7 @@ import contextlib
 import itertools
 import math
 import types as pytypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from irad.fd import Operator
 from irad.oracle.arithmetic import Machine, Number
 from irad.oracle.arrays import Array, Point, Selection, lifted
 from irad.oracle.captured import Key, helper_of, key_of, places
+from irad.oracle.entries import array_functions, spread
 from irad.oracle.rules import rule_name
 
 Box = tuple[tuple[int, int], ...]
@@ -45,10 +46,11 @@ class Index(int):
 
 
 class World:
-    """Runs a kernel. ``hidden`` are the values of its captured places."""
+    """Runs a kernel. ``hidden`` are the values of its captured places; ``loop``: it names no launch domain."""
 
-    def __init__(self, machine: Machine, hidden: Mapping[Key, Any]) -> None:
+    def __init__(self, machine: Machine, hidden: Mapping[Key, Any], loop: bool = False) -> None:
         self.machine, self.hidden = machine, hidden
+        self.whole = array_functions(machine) if loop else {}
         self.point: Point | None = None
         self.box: Box | None = None
         self._copies: dict[int, pytypes.FunctionType] = {}
@@ -56,6 +58,8 @@ class World:
     def run(self, function: pytypes.FunctionType, args: tuple[Any, ...], most: int | None = None) -> None:
         """Call a kernel, once for each point of its domain if it names one. ``most``: refuse more points than that."""
         kernel = self.copy(function)
+        if self.whole and most is not None:
+            self.machine.most = 20 * most
         with np.errstate(all="ignore"):
             try:
                 kernel(*args)
@@ -99,8 +103,13 @@ class World:
             return self._atomic_add
         helper = helper_of(value)
         if helper is not None:
-            return lifted(self.copy(helper))
+            return self.copy(helper) if self.whole else lifted(self.copy(helper))
+        if isinstance(value, Hashable) and value in self.whole:
+            return self.whole[value]
         return self._function(value)
+
+    def _lifted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return spread(self.machine, function) if self.whole else lifted(function)
 
     def _function(self, value: Any) -> Any:
         if value is np.where:
@@ -108,11 +117,11 @@ class World:
         if value is np.float64 or value is np.float32:
             return self._cast(value)
         if any(value is whole for whole in (math.floor, math.ceil, math.trunc)):
-            return lifted(value)
+            return self._lifted(value)
         if any(value is test for test in TESTS):
-            return lifted(lambda x: bool(value(x.value if isinstance(x, Number) else x)))
+            return self._lifted(lambda x: bool(value(x.value if isinstance(x, Number) else x)))
         name = rule_name(value) if _of_library(value) else None
-        return value if name is None or value is math.remainder else lifted(self._ruled(name, value))
+        return value if name is None or value is math.remainder else self._lifted(self._ruled(name, value))
 
     def _ruled(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
@@ -124,14 +133,16 @@ class World:
         return call
 
     def _cast(self, precision: type) -> Callable[[Any], Any]:
-        return lifted(lambda x: self.machine.number(x).as_strong(precision))
+        cast = self._lifted(lambda x: self.machine.number(x).as_strong(precision))
+        cast.precision = precision  # type: ignore[attr-defined]
+        return cast
 
     def _builtins(self) -> dict[str, Any]:
         def to_float(x: Any) -> Any:
             return x.as_weak() if isinstance(x, Number) else float(x)
 
-        changed = {name: lifted(getattr(builtins, name)) for name in ("min", "max", "int", "bool", "round")}
-        return {**vars(builtins), **changed, "float": lifted(to_float)}
+        changed = {name: self._lifted(getattr(builtins, name)) for name in ("min", "max", "int", "bool", "round")}
+        return {**vars(builtins), **changed, "float": self._lifted(to_float)}
 
     # the words of irad -----------------------------------------------------------------------------------------------
 
@@ -151,6 +162,12 @@ class World:
 
     def _atomic_add(self, A: Array, index: Any, value: Any) -> None:
         A.add(index, value)
+
+
+def names_domain(function: pytypes.FunctionType) -> bool:
+    """Whether a kernel names a launch domain or uses operators of ``irad.fd``; else it is a loop kernel."""
+    words = (interior, points, domain)
+    return any(isinstance(p.value, Operator) or any(p.value is word for word in words) for p in places(function))
 
 
 class ModuleView:
