@@ -14,6 +14,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
 from llvmlite import ir as llvmir
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -139,3 +140,29 @@ def POWER(typingctx, base, exponent):  # type: ignore[no-untyped-def]
         return builder.fdiv(one, result) if n < 0 else result
 
     return base(base, exponent), codegen
+
+
+@intrinsic
+def WHERE(typingctx, condition, x, y):  # type: ignore[no-untyped-def]
+    """``np.where(condition, x, y)``: of scalars a scalar (Numba would make an array of it), else Numba's."""
+    scalar = all(isinstance(t, (types.Number, types.Boolean)) for t in (condition, x, y))
+    unified = typingctx.unify_types(types.unliteral(x), types.unliteral(y)) if scalar else None
+    if unified is None:
+        function = typingctx.resolve_value_type(np.where)
+        sig = function.get_call_type(typingctx, (condition, x, y), {})
+        if sig is None:
+            return None
+
+        def general(context, builder, _, args):  # type: ignore[no-untyped-def]
+            implementation = context.get_function(function, sig)
+            context.add_linking_libs(getattr(implementation, "libs", ()))
+            return implementation(builder, args)
+
+        return sig, general
+
+    def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        choice = context.cast(builder, args[0], sig.args[0], types.boolean)
+        sides = [context.cast(builder, args[k], sig.args[k], sig.return_type) for k in (1, 2)]
+        return builder.select(choice, *sides)
+
+    return unified(condition, x, y), codegen

@@ -29,6 +29,7 @@ from numba.core.dispatcher import Dispatcher
 
 from irad.errors import IradError
 from irad.frontend.numba_target import adapted, compiling_for
+from irad.frontend.scalars import ScalarContext
 
 __all__ = [
     "Compiled",
@@ -132,6 +133,7 @@ def _target_context(fastmath: bool | frozenset[str], loop: bool = False) -> Any:
         base.typing_context.refresh()
         base.refresh()  # before its copies: the first one sets up Numba's runtime
         context = base.subtarget(_internal_codegen=_RawCodegen(base.codegen()), DIBuilder=_Lines)
+        context.__class__ = ScalarContext
         _contexts[fastmath, loop] = adapted(context) if loop else context
     return _contexts[fastmath, loop]
 
@@ -302,7 +304,7 @@ def link(library: Any, wrapper: str, entry: str, runtime: str = "") -> str:
 
 
 _INTERNAL = re.compile(r"^(define internal .*?\))((?: [a-z_]+)*)((?: #(\d+))?(?: !\w+ !\d+)* \{)$", re.M)
-_MARK = re.compile(r"^(declare \w+ @irad\.(?:index|strong)\.\w+\(\w*\))", re.M)
+_MARK = re.compile(r"^(declare \w+ @irad\.(?:index|strong|powi)\.\w+\([\w, ]*\))", re.M)
 _NOINLINE = re.compile(r"^attributes #(\d+) = \{.*\bnoinline\b", re.M)
 
 

@@ -1,6 +1,7 @@
 """Numba IR to Numba IR: captured values become arguments, calls of helpers pass them on.
 
-Also turned here: ``np.float64(x)`` into a mark that keeps the value float64 (Python scalars are weak, this is not).
+Also turned here: ``np.float64(x)`` into a mark that keeps the value float64 (Python scalars are weak, this is not),
+and ``np.where`` and powers by constants into intrinsics.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from irad.errors import IradError, NotDifferentiableError
 from irad.frontend.captures import MISSING, Capture, Statics, Unit, helper_function, loc_of, statements
 from irad.frontend.device import Device
 from irad.frontend.helpers import CALL_HELPER, HelperRef
-from irad.frontend.intrinsics import POWER, STRONG32, STRONG64
+from irad.frontend.intrinsics import POWER, STRONG32, STRONG64, WHERE
 from irad.frontend.numba_private import ir, numba_ir
 
 Key = tuple[int, str]
 
-STRONG = {id(np.float64): STRONG64, id(np.float32): STRONG32}
+INSTEAD = {(id(np.float64), 1): STRONG64, (id(np.float32), 1): STRONG32, (id(np.where), 3): WHERE}
+"""Intrinsics that stand for functions, by these and the number of arguments."""
 
 
 class Emitter:
@@ -97,8 +99,8 @@ def _rewrite(
                 function = emitter.assign(ir.Global("irad.call", CALL_HELPER, call.loc), call.loc)
                 new = ir.Expr.call(function, [ref, bundle], (), call.loc)
                 statement = ir.Assign(new, statement.target, statement.loc)
-            elif id(callee) in STRONG and len(call.args) == 1 and not call.kws:
-                function = emitter.assign(ir.Global("irad.strong", STRONG[id(callee)], call.loc), call.loc)
+            elif (own := INSTEAD.get((id(callee), len(call.args)))) is not None and not (call.kws or call.vararg):
+                function = emitter.assign(ir.Global("irad.own", own, call.loc), call.loc)
                 new = ir.Expr.call(function, list(call.args), (), call.loc)
                 statement = ir.Assign(new, statement.target, statement.loc)
         elif isinstance(statement.value, ir.Expr) and statement.value.op in ("binop", "inplace_binop"):

@@ -59,6 +59,10 @@ def driver_text(lowered: Lowered, stage: StageIR) -> str:
     text += "define void @irad.status(i32 %s) {\n  call void @llvm.trap()\n  ret void\n}\ndeclare void @llvm.trap()\n"
     text += "define double @irad.strong.f64(double %x) {\n  ret double %x\n}\n"
     text += "define float @irad.strong.f32(float %x) {\n  ret float %x\n}\n"
+    for kind, suffix in (("double", "f64"), ("float", "f32")):
+        text += f"define {kind} @irad.powi.{suffix}({kind} %x, i64 %n) {{\n  %y = sitofp i64 %n to {kind}\n"
+        text += f"  %p = call {kind} @llvm.pow.{suffix}({kind} %x, {kind} %y)\n  ret {kind} %p\n}}\n"
+        text += f"declare {kind} @llvm.pow.{suffix}({kind}, {kind})\n"
     for d in range(4):
         text += f"define i64 @irad.index.{d}() {{\n  %p = getelementptr i64, ptr @point, i64 {d}\n"
         text += "  %i = load i64, ptr %p\n  ret i64 %i\n}\n"

@@ -54,8 +54,11 @@ def test_debug_information_is_made_by_these_methods():
 
 
 def test_compile_ir_gives_unoptimised_text():
+    def larger(x, y):
+        return x if x > y else y
+
     with session(False):
-        compiled = compile_ir(numba_ir(add), (types.float64, types.float64), False)
+        compiled = compile_ir(numba_ir(larger), (types.float64, types.float64), False)
     assert compiled.argument_types == ["double", "double"]
     assert compiled.signature.return_type == types.float64
     text = compiled.library.get_llvm_str()
@@ -88,16 +91,17 @@ def test_linking_the_same_function_twice():
 
 
 def test_user_code_compiled_by_numba_is_not_disturbed():
-    """Subroutines compiled for us (here int_power) are not found in Numba's own cache, and the other way round."""
+    """What is compiled for us is not found in Numba's own caches, and the other way round."""
 
     def kernel(a, b, n):
         i = points(a)
-        a[i] = b[i] ** n
+        a[i] = b[i] ** n + np.sign(b[i]) + np.sinc(b[i])
 
     lower_for(kernel, np.zeros(3), np.zeros(3), 2)
-    assert numba.njit(lambda x, n: x**n)(3.0, 4) == 81.0
-    text = lower_for(kernel, np.zeros(3), np.zeros(3), 2).stages[0].text
-    assert "int_power" in text
+    own = numba.njit(lambda x, n: (x**n, np.sign(x), x % 2.0, np.sinc(x)))
+    assert own(3.0, 4) == (81.0, 1.0, 1.0, np.sinc(3.0))
+    assert "irad" not in next(iter(own.inspect_llvm().values()))
+    assert "@irad.powi.f64" in lower_for(kernel, np.zeros(3), np.zeros(3), 2).stages[0].text
 
 
 def test_folding_before_variables_are_known_is_undone():
