@@ -171,13 +171,12 @@ class Specialisation:
         with self._lock:
             if key not in self._fused:
                 *first, last = self.stages
-                found = None
+                made = None
                 if not any(rate in (*s.point.read, *s.point.written) for s in first) and state not in self.written:
                     found = fuse(last.point, last.domain, rate, state, EPILOGUES[epilogue])
-                self._fused[key] = found and (
-                    (*first, replace(last, point=found.point, domain=found.domain)),
-                    found.params,
-                )
+                    if found is not None:
+                        made = (*first, replace(last, point=found.point, domain=found.domain)), found.params
+                self._fused[key] = made
             return self._fused[key]
 
     def parts(self, request: Request) -> tuple[tuple[Stage, ...], tuple[Param, ...]]:

@@ -115,7 +115,8 @@ def fuse(point: PointFn, domain: Function, rate: str, state: str, epilogue: Epil
     arrays = tuple(ArrayParam(n, target.elem, target.rank) for n in dict.fromkeys((*epilogue.reads, *epilogue.writes)))
     scalars = tuple(ScalarParam(n, target.elem) for n in epilogue.scalars)
     params = (*point.params, *arrays, *scalars)
-    for p in (*arrays, *scalars):
+    extra: tuple[Param, ...] = (*arrays, *scalars)
+    for p in extra:
         for w in p.words:
             kind = "ptr" if w.endswith(".data") else "i64" if isinstance(p, ArrayParam) else p.type
             fn.args.append(Arg(kind, w))

@@ -232,8 +232,8 @@ def _collect(
         total = e("fptrunc", param.elem, [total])
     if blend:
         old = e("sload", param.elem, q, array=array, access=Access(array, dims))
-        part = e("fmul", param.elem, [old, fn.arg(blend)], flags=ADJOINT_FLAGS)
-        total = e("fadd", param.elem, [part, total], flags=ADJOINT_FLAGS)
+        kept = e("fmul", param.elem, [old, fn.arg(blend)], flags=ADJOINT_FLAGS)
+        total = e("fadd", param.elem, [kept, total], flags=ADJOINT_FLAGS)
     elif not assign:
         old = e("sload", param.elem, q, array=array, access=Access(array, dims))
         total = e("fadd", param.elem, [old, total], flags=ADJOINT_FLAGS)

@@ -21,7 +21,7 @@ from irad.ode.discrete import Cotangent
 from irad.ode.grid import Grid
 from irad.ode.integrate import Options, adaptive
 from irad.ode.rhs import RightHandSide
-from irad.ode.rock2 import ROCK2
+from irad.ode.rock2 import ROCK2, Stages
 from irad.ode.sensitivity import GaussAdjoint, InterpolatingAdjoint
 from irad.ode.solution import Trail
 from irad.ode.vectors import Tolerance, Vector
@@ -61,7 +61,7 @@ def continuous(
     return rates.head(z)
 
 
-class _AdjointRates:
+class _AdjointRates(Stages):
     """``-(J^T lam, f_p^T lam)`` at (lam, q), as a right-hand side and as a source of spectral radii."""
 
     autonomous = False

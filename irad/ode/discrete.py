@@ -13,7 +13,7 @@ from irad.ode import vectors as vec
 from irad.ode.checkpoint import ADVANCE, REVERSE, schedule
 from irad.ode.grid import Grid
 from irad.ode.rhs import RightHandSide
-from irad.ode.rock2 import reverse, stages, step
+from irad.ode.rock2 import Pulls, reverse, stages, step
 from irad.ode.rock2_table import coefficients
 from irad.ode.vectors import Vector
 from irad.tape.function import Gradients
@@ -45,7 +45,7 @@ def discrete(
     return sweep.finish()
 
 
-class _Sweep:
+class _Sweep(Pulls):
     """The reverse pass: ``step(n, ...)`` for n = N-1 .. 0."""
 
     def __init__(self, rhs: RightHandSide, grid: Grid, cotangents: Sequence[Cotangent], gradients: Gradients) -> None:
@@ -54,6 +54,7 @@ class _Sweep:
         for n, theta, w in cotangents:
             self._by_step.setdefault(n, []).append((theta, w))
         self._lam, self._b, self._w, self._one, self._two = (rhs.vector() for _ in range(5))
+        self._points: Sequence[Vector] = ()
         self._extra, self._slope = rhs.vector(), rhs.vector()
         self._k = rhs.vector()
         self._stages: list[Vector] = []
@@ -103,23 +104,45 @@ class _Sweep:
                 weight = vec.hermite_weights(th, float(grid.h[n - 1]))[3]
                 vec.accumulate(self._slope, weight, w)
                 slope_used = True
-        points = self._points(u, t, h, co.degree, first)
+        self._points = self._run(u, t, h, co.degree, first)
         result = reverse(
-            lambda j, b, w, tj: self._pull(points[j], b, w, tj),
-            t, h, co, self._lam, self._b, self._w, (self._one, self._two), first, self._slope if slope_used else None,
+            self, t, h, co, self._lam, (self._one, self._two), (self._b, self._w), first,
+            self._slope if slope_used else None,
         )  # fmt: skip
         if inside:
             vec.add(result, self._extra)
-        others = [x for x in (self._lam, self._one, self._two) if x is not result]
-        self._lam, self._one, self._two = result, others[0], others[1]
+        vec.copy(self._lam, result)  # launches are bound to few pairs of vectors that way
         self._gradients.settle()
+
+    def reverse(self, j: int, b: Vector, w: Vector, t: float) -> None:
+        self._pull(self._points[j], b, w, t)
+
+    def blend(
+        self, j: int, out: Vector, seed: Vector, b: float, a: float, c: float, work: tuple[Vector, Vector], t: float,
+        extra: Vector | None = None,
+    ) -> None:  # fmt: skip
+        u = self._points[j]
+        if self._reads is False:
+            u = self._k  # any vector
+        elif self._small:
+            vec.copy(self._here[0], u)
+            u = self._here[0]
+        found = self._rhs.pull(u, seed, out, t, self._gradients) if extra is None else None
+        if found is None:
+            super().blend(j, out, seed, b, a, c, work, t, extra)
+            return
+        self._rhs.counts.vjp += 1
+        found.set(".a", a)
+        found.set(".b", b)
+        found.set(".c", c)
+        found(t)
 
     def end_matters(self, n: int) -> bool:
         """Whether the rate at the end of step n is not the first stage of step n + 1 but is used by a cotangent."""
         last = n == len(self._grid) - 1 or bool(self._grid.jumps[n])
         return last and any(0.0 < th < 1.0 for th, _ in self._by_step.get(n, ()))
 
-    def _points(self, u: Vector, t: float, h: float, m: int, first: float) -> Sequence[Vector]:
+    def _run(self, u: Vector, t: float, h: float, m: int, first: float) -> Sequence[Vector]:
         """The stages g_0 .. g_{m+1} of a step, run again if the adjoint reads them."""
         if self._reads is None:
             at = self._here[0] if self._small else u
@@ -133,9 +156,9 @@ class _Sweep:
         if self._small:
             work = [self._here[j % 3] for j in range(m + 2)]
             vec.copy(work[0], u)
-            stages(self._rhs.rate, t, h, coefficients(m + 2), work, self._k, first, lambda j, g: vec.copy(kept[j], g))
+            stages(self._rhs, t, h, coefficients(m + 2), work, self._k, first, lambda j, g: vec.copy(kept[j], g))
         else:
-            stages(self._rhs.rate, t, h, coefficients(m + 2), kept, self._k, first, lambda j, g: None)
+            stages(self._rhs, t, h, coefficients(m + 2), kept, self._k, first, lambda j, g: None)
         return kept
 
     def finish(self) -> Vector:
@@ -156,9 +179,7 @@ def _checkpointed(rhs: RightHandSide, grid: Grid, sweep: _Sweep, slots: int) -> 
 
     def one(u: Vector, n: int, into: Vector) -> None:
         rhs.rate(u, f, grid.first_time(n))
-        new, _ = step(
-            rhs.rate, float(grid.t[n]), float(grid.h[n]), coefficients(int(grid.stages[n])), u, f, a, b, k, last
-        )
+        new, _ = step(rhs, float(grid.t[n]), float(grid.h[n]), coefficients(int(grid.stages[n])), u, f, a, b, k, last)
         vec.copy(into, new)
 
     current, end = rhs.vector(), rhs.vector()

@@ -14,13 +14,14 @@ from irad.ode import vectors as vec
 from irad.ode.grid import Grid
 from irad.ode.integrate import replay
 from irad.ode.rhs import RightHandSide
+from irad.ode.rock2 import Stages
 from irad.ode.solution import Picker, Sample
 from irad.ode.vectors import Vector
 from irad.tape.function import Tangents
 from irad.tape.memory import vector
 
 
-class Augmented:
+class Augmented(Stages):
     """``(f, J u_dot + f_p p_dot + ...)`` as the rate of ``(u, u_dot)``."""
 
     def __init__(self, rhs: RightHandSide, fixed: Tangents) -> None:

@@ -15,7 +15,7 @@ from typing import Protocol
 from irad.ode import vectors as vec
 from irad.ode.grid import Grid, GridBuilder
 from irad.ode.retcode import Retcode
-from irad.ode.rock2 import Rate, step
+from irad.ode.rock2 import Rate, Stages, step
 from irad.ode.rock2_table import coefficients, stable_length, stages_for
 from irad.ode.spectral_radius import Radius
 from irad.ode.stepsize import FIRST_GROWTH, MANY_REJECTIONS, Controller, first_step, smallest_step
@@ -39,15 +39,6 @@ class Observer(Protocol):
     def stop(self, t: float, u: Vector) -> None:
         """A stop before the end was reached; the state may be changed here if f depends on time."""
         ...
-
-
-class EvaluatesRates(Protocol):
-    """The part of a right-hand side that a loop needs."""
-
-    @property
-    def autonomous(self) -> bool: ...
-    def vector(self) -> Vector: ...
-    def rate(self, u: Vector, du: Vector, t: float) -> None: ...
 
 
 @dataclass
@@ -81,7 +72,7 @@ class Run:
     stage_sum: int = field(default=0)
 
 
-def adaptive(rhs: EvaluatesRates, u: Vector, t0: float, options: Options, radius: Radius, observer: Observer) -> Run:
+def adaptive(rhs: Stages, u: Vector, t0: float, options: Options, radius: Radius, observer: Observer) -> Run:
     """Integrate from ``u`` at ``t0`` (``u`` is overwritten) through the stops with error control."""
     rate = rhs.rate
     a, b, f, k, last = (rhs.vector() for _ in range(5))
@@ -130,7 +121,7 @@ def adaptive(rhs: EvaluatesRates, u: Vector, t0: float, options: Options, radius
             break
         t_new = stop if hits else t + h
         stages = max(stages, min(stages_for(abs(h) * rho, options.min_stages), options.max_stages))
-        new, free = step(rate, t, h, coefficients(stages), u, f, a, b, k, last)
+        new, free = step(rhs, t, h, coefficients(stages), u, f, a, b, k, last)
         error = vec.error_norm(k, u, new, options.rtol, options.atol)
         run.most_stages = max(run.most_stages, stages)
         run.stage_sum += stages
@@ -192,7 +183,7 @@ def _first(
     return way * first_step(h0, error, longest)
 
 
-def replay(rhs: EvaluatesRates, u: Vector, grid: Grid, observer: Observer) -> Run:
+def replay(rhs: Stages, u: Vector, grid: Grid, observer: Observer) -> Run:
     """Take the steps of a grid again from ``u`` (overwritten). No error norm, no spectral radius, no rejections."""
     rate = rhs.rate
     a, b, f, k, last = (rhs.vector() for _ in range(5))
@@ -204,7 +195,7 @@ def replay(rhs: EvaluatesRates, u: Vector, grid: Grid, observer: Observer) -> Ru
     rate(u, f, times[0])
     for n in range(count):
         t, h, t_new = times[n], sizes[n], times[n + 1]
-        new, free = step(rate, t, h, coefficients(stages[n]), u, f, a, b, k, last)
+        new, free = step(rhs, t, h, coefficients(stages[n]), u, f, a, b, k, last)
         slope: Vector | None = k
         if jumps[n] or n == count - 1:
             if observer.wants_slope(t, t_new):

@@ -16,10 +16,12 @@ import numpy.typing as npt
 
 from irad.errors import IradError, NotDifferentiableError
 from irad.ode import vectors as vec
+from irad.ode.rock2 import Stages
 from irad.ode.vectors import Vector
 from irad.tape.captures import names_of
 from irad.tape.function import Gradients, RecordedFunction, Tangents
 from irad.tape.memory import vector
+from irad.tape.staged import Pull, Stage
 from irad.tape.tree import Parameters, packed
 
 Array = npt.NDArray[Any]
@@ -34,7 +36,7 @@ class Counts:
     vjp: int = 0
 
 
-class RightHandSide:
+class RightHandSide(Stages):
     """``f`` for states like ``u0`` (kept as a packed private copy) and one ``p``.
 
     Vectors are flat, in the memory order of the packed state: C order, or Fortran order where ``u0`` has that only.
@@ -115,6 +117,49 @@ class RightHandSide:
                 "the right-hand side f(du, u, p, t) returns a value, which would be lost",
                 remedy="write the rate of change into du (du[...] = ...) and return nothing",
             )
+
+    def _stage(self, epilogue: str, g: Vector, t: float, **arrays: Vector) -> Stage | None:
+        """f with an epilogue in one launch, if there is one."""
+        if self.recorded is None:
+            return None
+        try:
+            found = self.recorded.stage(epilogue, g, {f".{n}": v for n, v in arrays.items()}, t)
+        except NotDifferentiableError:  # a branch that comes up at this t: rate() finds the same, and goes on
+            return None
+        self.counts.f += found is not None
+        return found
+
+    def recur(self, out: Vector, g: Vector, older: Vector, kappa: float, c: float, k: Vector, t: float) -> None:
+        if out is older:
+            stage = self._stage("recur in place", g, t, out=out)
+        else:
+            stage = self._stage("recur", g, t, older=older, out=out)
+        if stage is None:
+            super().recur(out, g, older, kappa, c, k, t)
+            return
+        stage.set(".kappa", kappa)
+        stage.set(".c", c)
+        stage(t)
+
+    def advance(self, out: Vector, g: Vector, c: float, k: Vector, t: float) -> None:
+        stage = self._stage("add scaled", g, t, out=out)
+        if stage is None:
+            super().advance(out, g, c, k, t)
+            return
+        stage.set(".c", c)
+        stage(t)
+
+    def advance_and_keep(self, out: Vector, g: Vector, c: float, k: Vector, t: float) -> None:
+        stage = self._stage("add and keep", g, t, out=out, rate=k)
+        if stage is None:
+            super().advance_and_keep(out, g, c, k, t)
+            return
+        stage.set(".c", c)
+        stage(t)
+
+    def pull(self, u: Vector, seed: Vector, u_bar: Vector, t: float, gradients: Gradients) -> Pull | None:
+        """``u_bar = b u_bar + a seed + c J^T seed`` in one launch, if there is one: set a, b, c, and call it with t."""
+        return self.recording().pull(u, seed, u_bar, t, gradients)
 
     def tangent(self, u: Vector, v: Vector, out: Vector, t: float) -> None:
         """``out = J v`` with J the Jacobian with respect to u."""

@@ -28,6 +28,42 @@ Rate = Callable[[Vector, Vector, float], None]
 """``rate(u, du, t)`` writes f(u, t) to ``du``."""
 
 
+class Stages:
+    """The part of a right-hand side that a time loop needs: ``rate(u, du, t)`` writes f(u, t) to ``du``, and what a
+    step does with it: a rate followed by one pass over vectors.
+
+    A right-hand side that can do both in one pass overrides these methods, to the same bits. ``k`` is for the rate, and
+    may be left as it is where it is not asked for.
+    """
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether f surely does not depend on t."""
+        raise NotImplementedError
+
+    def vector(self) -> Vector:
+        """A new state vector of zeros."""
+        raise NotImplementedError
+
+    def rate(self, u: Vector, du: Vector, t: float) -> None:
+        raise NotImplementedError
+
+    def recur(self, out: Vector, g: Vector, older: Vector, kappa: float, c: float, k: Vector, t: float) -> None:
+        """``out = g + kappa (g - older) + c f(g, t)``; ``out`` may be ``older``."""
+        self.rate(g, k, t)
+        vec.recur(out, g, older, kappa, c, k)
+
+    def advance(self, out: Vector, g: Vector, c: float, k: Vector, t: float) -> None:
+        """``out = g + c f(g, t)``."""
+        self.rate(g, k, t)
+        vec.add_scaled(out, g, c, k)
+
+    def advance_and_keep(self, out: Vector, g: Vector, c: float, k: Vector, t: float) -> None:
+        """``out = g + c f(g, t)`` and ``k = f(g, t)``."""
+        self.rate(g, k, t)
+        vec.add_scaled(out, g, c, k)
+
+
 @dataclass(frozen=True)
 class ROCK2:
     """Stabilised explicit Runge-Kutta method of order 2, for parabolic problems (eigenvalues near the negative axis).
@@ -71,7 +107,7 @@ class ROCK2:
 
 
 def step(
-    rate: Rate,
+    rates: Stages,
     t: float,
     h: float,
     co: Coefficients,
@@ -89,19 +125,17 @@ def step(
     vec.add_scaled(a, u, h * co.mu[0], f)
     g, older, free = a, u, b
     for j in range(1, co.degree):
-        rate(g, k, t + co.c[j] * h)
-        vec.recur(free, g, older, co.kappa[j], h * co.mu[j], k)
+        rates.recur(free, g, older, co.kappa[j], h * co.mu[j], k, t + co.c[j] * h)
         g, older, free = free, g, g  # the next stage overwrites the older one
-    rate(g, k, t + co.c[co.degree] * h)
     free = b if g is a else a
-    vec.add_scaled(free, g, h * co.sigma, k)
-    rate(free, last, t + co.c[co.degree + 1] * h)
+    rates.advance_and_keep(free, g, h * co.sigma, k, t + co.c[co.degree] * h)
+    rates.rate(free, last, t + co.c[co.degree + 1] * h)
     vec.finish(free, k, last, h * co.sigma, h * co.phi)
     return free, g
 
 
 def stages(
-    rate: Rate, t: float, h: float, co: Coefficients, g: Sequence[Vector], k: Vector, first: float,
+    rates: Stages, t: float, h: float, co: Coefficients, g: Sequence[Vector], k: Vector, first: float,
     done: Callable[[int, Vector], None],
 ) -> None:  # fmt: skip
     """Run the stages of a step again, bit for bit those of :func:`step`, from ``g[0] = u_n``.
@@ -110,22 +144,42 @@ def stages(
     buffers in turn: stage j needs j - 1 and j - 2 only. ``first`` is the time at which the first rate is evaluated:
     ``t``, or just beyond it after a jump. ``k`` is lost.
     """
-    rate(g[0], k, first)
-    vec.add_scaled(g[1], g[0], h * co.mu[0], k)
+    rates.advance(g[1], g[0], h * co.mu[0], k, first)
     done(1, g[1])
     for j in range(1, co.degree):
-        rate(g[j], k, t + co.c[j] * h)
-        vec.recur(g[j + 1], g[j], g[j - 1], co.kappa[j], h * co.mu[j], k)
+        rates.recur(g[j + 1], g[j], g[j - 1], co.kappa[j], h * co.mu[j], k, t + co.c[j] * h)
         done(j + 1, g[j + 1])
-    rate(g[co.degree], k, t + co.c[co.degree] * h)
-    vec.add_scaled(g[co.degree + 1], g[co.degree], h * co.sigma, k)
+    rates.advance(g[co.degree + 1], g[co.degree], h * co.sigma, k, t + co.c[co.degree] * h)
     done(co.degree + 1, g[co.degree + 1])
 
 
+class Pulls:
+    """What the adjoint of a step does with ``reverse(j, b, w, t)``, which sets ``w = J_j^T b``, adds the cotangents of
+    parameters elsewhere, and may lose ``b``. One that can join the recurrence to it overrides :meth:`blend`."""
+
+    def reverse(self, j: int, b: Vector, w: Vector, t: float) -> None:
+        raise NotImplementedError
+
+    def blend(
+        self, j: int, out: Vector, seed: Vector, b: float, a: float, c: float, work: tuple[Vector, Vector], t: float,
+        extra: Vector | None = None,
+    ) -> None:  # fmt: skip
+        """``out = b out + a seed + J_j^T (c seed + extra)``; ``b = 0`` drops what ``out`` held."""
+        bar, w = work
+        vec.scale(bar, seed, c)
+        if extra is not None:
+            vec.add(bar, extra)
+        self.reverse(j, bar, w, t)
+        if b == 0.0:
+            vec.scale(out, seed, a)
+        else:
+            vec.combine(out, b, out, a, seed)
+        vec.add(out, w)
+
+
 def reverse(
-    pull: Callable[[int, Vector, Vector, float], None],
-    t: float, h: float, co: Coefficients, lam: Vector, b: Vector, w: Vector, spare: tuple[Vector, Vector],
-    first: float, slope_bar: Vector | None,
+    pulls: Pulls, t: float, h: float, co: Coefficients, lam: Vector, pair: tuple[Vector, Vector],
+    work: tuple[Vector, Vector], first: float, slope_bar: Vector | None,
 ) -> Vector:  # fmt: skip
     """The adjoint of one step: from ``lam = dL/du_{n+1}`` to ``dL/du_n``.
 
@@ -135,29 +189,20 @@ def reverse(
         b_m = h sigma G_{m+1} - h phi lam,         G_m = G_{m+1} + J_m^T b_m
         b_j = h mu_{j+1} G_{j+1},                  G_j = (1 + kappa_{j+1}) G_{j+1} - kappa_{j+2} G_{j+2} + J_j^T b_j
 
-    for j = m-1 .. 0, kappa_1 = kappa_{m+1} = 0. ``pull(j, b, w, t_j)`` sets ``w = J_j^T b`` and adds parameters'
-    cotangents elsewhere; ``b`` may be lost in it. ``slope_bar`` is an extra cotangent of k_0 (dense output), ``first``
-    the time of stage 0. ``lam``, ``b``, ``w`` and ``spare`` are overwritten; returns the one that holds the result.
+    for j = m-1 .. 0, kappa_1 = kappa_{m+1} = 0. ``slope_bar`` is an extra cotangent of k_0 (dense output), ``first``
+    the time of stage 0. ``pair`` and ``work`` are overwritten; returns the one of ``pair`` that holds the result.
     """
     m = co.degree
-    new, old = spare
-    free = lam
-    vec.scale(b, lam, h * (co.sigma + co.phi))
-    pull(m + 1, b, w, t + co.c[m + 1] * h)
-    vec.total(new, lam, w)
-    vec.combine(b, h * co.sigma, new, -h * co.phi, lam)
-    pull(m, b, w, t + co.c[m] * h)
+    new, old = pair
+    bar, w = work
+    pulls.blend(m + 1, new, lam, 0.0, 1.0, h * (co.sigma + co.phi), work, t + co.c[m + 1] * h)
+    vec.combine(bar, h * co.sigma, new, -h * co.phi, lam)
+    pulls.reverse(m, bar, w, t + co.c[m] * h)
     vec.add(new, w)
     for j in range(m - 1, -1, -1):
-        vec.scale(b, new, h * co.mu[j])
-        if j == 0 and slope_bar is not None:
-            vec.add(b, slope_bar)
-        pull(j, b, w, t + co.c[j] * h if j else first)
-        if j == m - 1:
-            vec.scale(free, new, 1.0 + co.kappa[j])
-            new, old, free = free, new, old
-        else:
-            vec.combine(old, -co.kappa[j + 1], old, 1.0 + co.kappa[j], new)
-            new, old = old, new
-        vec.add(new, w)
+        back = 0.0 if j == m - 1 else -co.kappa[j + 1]
+        when = t + co.c[j] * h if j else first
+        extra = slope_bar if j == 0 else None
+        pulls.blend(j, old, new, back, 1.0 + co.kappa[j], h * co.mu[j], work, when, extra)
+        new, old = old, new
     return new

@@ -6,7 +6,7 @@ that has come up; the comparisons are evaluated again at every call, and a new s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from irad.tape.replay import Bound, Environment
 from irad.tape.reverse import BoundReverse, Gradients
 from irad.tape.scalars import TracedBool, compare
 from irad.tape.scratch import examine
+from irad.tape.staged import Pull, Stage, pull, stage
 from irad.tape.tangent import BoundTangent, Tangents
 from irad.tape.tree import Parameters
 
@@ -50,6 +51,7 @@ class RecordedFunction:
         self._root: _Branch | Program | None = None
         self._bound: dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = {}
         self._rates: dict[tuple[int, int, int], Bound] = {}  # a Bound keeps what its key names
+        self._stages: dict[tuple[Any, ...], tuple[tuple[Any, ...], Stage | None]] = {}
         self.programs: list[Program] = []
         self._workspace = Workspace()
         first = self.program(t)
@@ -105,6 +107,26 @@ class RecordedFunction:
             bound = self._rates[key] = Bound(program, self.environment, u, du)
         bound(t)
 
+    def stage(self, epilogue: str, u: Array, arrays: Mapping[str, Array], t: float) -> Stage | None:
+        """f on ``u`` with an epilogue of ``passes/fuse.py``, bound; None where it cannot be joined to f."""
+        program = self._root if type(self._root) is Program else self.program(t)
+        key = (id(program), epilogue, id(u), *map(id, arrays.values()))
+        entry = self._stages.get(key)
+        if entry is None:
+            self._make_room(self._stages)
+            made = stage(program, self.environment, epilogue, u, arrays)
+            entry = self._stages[key] = ((program, u, *arrays.values()), made)
+        return entry[1]
+
+    def pull(self, u: Array, seed: Array, u_bar: Array, t: float, gradients: Gradients) -> Pull | None:
+        """``u_bar = b u_bar + a seed + c J^T seed``, bound; None where that is not one launch."""
+        program = self.program(t)
+        found: Pull | None = self._get(
+            ("pull", program, u, seed, u_bar, gradients),
+            lambda: pull(program, self.environment, u, seed, u_bar, gradients),
+        )
+        return found
+
     def tangent(self, u: Array, du: Array, u_dot: Array, du_dot: Array, t: float, fixed: Tangents) -> None:
         """``du = f``, and ``du_dot`` its derivative along ``u_dot`` and the fixed tangents of p and captured arrays."""
         program = self.program(t)
@@ -146,6 +168,7 @@ class RecordedFunction:
         """Forget all bound launches, and with them the buffers they hold."""
         self._bound.clear()
         self._rates.clear()
+        self._stages.clear()
         self._workspace.clear()
 
     def captured(self, wanted: str | Array) -> tuple[str, Array]:

@@ -3,12 +3,19 @@ import math
 import numpy as np
 import pytest
 
-from irad.ode.rock2 import ROCK2, reverse, stages, step
+from irad.ode.rock2 import ROCK2, Pulls, Stages, reverse, stages, step
 from irad.ode.rock2_table import coefficients, stability
 
 
 def buffers(n, count, dtype=np.float64):
     return [np.full(n, np.nan, dtype) for _ in range(count)]
+
+
+def rates(function):
+    """A right-hand side of which only the rate is known."""
+    found = Stages()
+    found.rate = function
+    return found
 
 
 def take(f, t, h, s, u):
@@ -22,7 +29,7 @@ def take(f, t, h, s, u):
     a, b, k, last = buffers(u.size, 4, u.dtype)
     f0 = np.asarray(f(t, u), u.dtype)
     before, slope = u.copy(), f0.copy()
-    new, _ = step(rate, t, h, coefficients(s), u, f0, a, b, k, last)
+    new, _ = step(rates(rate), t, h, coefficients(s), u, f0, a, b, k, last)
     assert np.array_equal(u, before)
     assert np.array_equal(f0, slope)
     return new, k, calls
@@ -109,11 +116,11 @@ def test_stages_are_those_of_the_step(s):
         seen.append((when, x.copy()))
         dx[:] = f(when, x)
 
-    stages(rate, 0.2, 0.1, coefficients(s), g, np.empty(3), 0.2, lambda j, x: None)
+    stages(rates(rate), 0.2, 0.1, coefficients(s), g, np.empty(3), 0.2, lambda j, x: None)
     three, kept = buffers(3, 3), [u.copy()]
     three[0][:] = u
     work = [three[j % 3] for j in range(s)]
-    stages(rate, 0.2, 0.1, coefficients(s), work, np.empty(3), 0.2, lambda j, x: kept.append(x.copy()))
+    stages(rates(rate), 0.2, 0.1, coefficients(s), work, np.empty(3), 0.2, lambda j, x: kept.append(x.copy()))
     assert all(np.array_equal(x, y) for x, y in zip(kept, g, strict=True))
     del seen[s - 1 :]
     assert seen[0][0] == 0.2
@@ -141,10 +148,12 @@ def test_reverse_is_the_transpose_of_the_step(s):
         w[:] = matrix(when).T @ b
         b[:] = np.nan  # it may be lost
 
-    work = buffers(n, 4)
-    got = reverse(pull, t, h, coefficients(s), lam.copy(), work[0], work[1], (work[2], work[3]), t, None)
+    pulls = Pulls()
+    pulls.reverse = pull
+    work, pair = buffers(n, 2), buffers(n, 2)
+    got = reverse(pulls, t, h, coefficients(s), lam.copy(), pair, work, t, None)
     assert got == pytest.approx(forward.T @ lam, rel=1e-11, abs=1e-12)
-    got = reverse(pull, t, h, coefficients(s), lam.copy(), work[0], work[1], (work[2], work[3]), t, slope_bar)
+    got = reverse(pulls, t, h, coefficients(s), lam.copy(), pair, work, t, slope_bar)
     assert got == pytest.approx(forward.T @ lam + matrix(t).T @ slope_bar, rel=1e-11, abs=1e-12)
 
 
