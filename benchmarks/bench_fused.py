@@ -2,8 +2,9 @@
 
     python benchmarks/bench_fused.py [--sizes 16 64 128] [--threads N] [--dtype float64] [--seconds 2]
 
-``kernel``: the rate alone. ``stage``: rate and recurrence ``g + kappa (g - older) + c f(g)`` in one launch; ``apart``:
-in two. ``adjoint stage``: ``b G + a seed + c J^T seed`` in one launch; ``apart``: VJP and two passes over vectors.
+``kernel``: the rate alone. ``stage``: rate and recurrence ``out = g + kappa (g - out) + c f(g)`` in one launch;
+``apart``: in two.
+``adjoint stage``: ``b G + a seed + c J^T seed`` in one launch; ``apart``: VJP and two passes over vectors.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ def main() -> None:
     print(f"{num_threads()} threads, {options.dtype}; medians of interleaved rounds")
     for n in options.sizes:
         h = Heat(n, np.dtype(options.dtype).type)
-        older, out, bar, G = (np.random.default_rng(k).random(h.T.shape).astype(h.T.dtype) for k in range(4))
+        out, bar, G = (np.random.default_rng(k).random(h.T.shape).astype(h.T.dtype) for k in range(3))
         kernel = heat3d.bind(*h.args)
-        stage = bind_stage(heat3d, h.args, "dT", "T", "recur", {".older": older, ".out": out})
+        stage = bind_stage(heat3d, h.args, "dT", "T", "recur in place", {".out": out})
         pull = bind_stage_vjp(heat3d, h.args, "dT", "T", h.seed, {"T": G})
         assert stage is not None
         assert pull is not None
@@ -42,16 +43,16 @@ def main() -> None:
             for name in names:
                 bound.set(name, 0.5)
         vjp = heat3d.bind_vjp(h.args, {"dT": h.seed, "T": bar}, keep_seed=("dT",), assign=("T",))
-        flat = [x.reshape(-1) for x in (out, h.T, older, h.args[0], G, h.seed, bar)]
+        flat = [x.reshape(-1) for x in (out, h.T, h.args[0], G, h.seed, bar)]
 
         def apart(kernel=kernel, flat=flat):
             kernel()
-            vec.recur(flat[0], flat[1], flat[2], 0.5, 0.5, flat[3])
+            vec.recur(flat[0], flat[1], flat[0], 0.5, 0.5, flat[2])
 
         def adjoint_apart(vjp=vjp, flat=flat):
             vjp()
-            vec.combine(flat[4], 0.5, flat[4], 0.5, flat[5])
-            vec.add(flat[4], flat[6])
+            vec.combine(flat[3], 0.5, flat[3], 0.5, flat[4])
+            vec.add(flat[3], flat[5])
 
         times = measure(
             {"kernel": kernel, "stage": stage, "apart": apart, "adjoint stage": pull, "adjoint apart": adjoint_apart},
