@@ -23,7 +23,7 @@ from .layout import Range, Term
 from .lower import resolve_wraps
 from .reverse import ADJOINT_FLAGS, neutral
 from .simplify import dce
-from .sweep import Emit, Sweep, invariant_only
+from .sweep import FROM, TO, Emit, Sweep, invariant_only, row_args
 
 WrapTest = Callable[[Access, int], bool]
 Class = tuple[Index, ...]
@@ -79,10 +79,11 @@ def gather_sweep(
     assign: bool,
     inside: Core,
     wraps: WrapTest,
+    inner: int,
     blend: str = "",
 ) -> Sweep:
     """The sweep that adds to (``assign``: writes) the whole shadow of ``array``. ``blend``: a scalar by which what the
-    shadow held is multiplied before.
+    shadow held is multiplied before. ``inner``: the innermost axis of the loops.
 
     ``words``: names and types of the parameters that follow the indices. ``wrapped``: the indices of the primal body
     that are negative somewhere in this launch.
@@ -111,16 +112,17 @@ def gather_sweep(
             box,
             None,
             edge_fn,
-            None,
-            helpers,
-            extents,
+            helpers=helpers,
+            extents=extents,
         )
     core_fn = _collect(
         f"{stem}.core", body, array, words, list(zip(found, core_parts, strict=True)), assign, None, blend
     )
+    parts = list(zip(found, edge_parts, strict=True))
+    row_fn = _rows(f"{stem}.row", body, array, words, parts, assign, wraps, inner, blend) if param.rank > 1 else None
     outer, core = _boxes(body, array, found, assign, inside, wraps)
     straight = all(c[d].axis == d for c in found for d in range(param.rank))
-    return Sweep(title, stage, param.rank, outer, core, core_fn, edge_fn, helpers, extents, mergeable=straight)
+    return Sweep(title, stage, param.rank, outer, core, core_fn, edge_fn, row_fn, helpers, extents, mergeable=straight)
 
 
 def _boxes(
@@ -238,5 +240,77 @@ def _collect(
         old = e("sload", param.elem, q, array=array, access=Access(array, dims))
         total = e("fadd", param.elem, [old, total], flags=ADJOINT_FLAGS)
     e("sstore", "void", [total, *q], array=array, access=Access(array, dims))
+    e("ret", "void", [])
+    return fn
+
+
+def _rows(
+    name: str,
+    body: PointFn,
+    array: str,
+    words: list[tuple[str, str]],
+    parts: list[tuple[Class, Function]],
+    assign: bool,
+    wraps: WrapTest,
+    inner: int,
+    blend: str,
+) -> Function:
+    """What :func:`_collect` does, for a row of entries: part after part, each over the stretch of the row in which
+    ``q - o`` is in the domain. No loop has a branch in it, so that the edges vectorise as the core does.
+
+    An entry has one preimage at most, and every axis of it depends on one index of the entry. A part that wraps has a
+    second stretch, ``n`` further; that an index is negative there, and not negative here, goes without saying.
+    """
+    param = body.array(array)
+    args = [*row_args(param.rank, inner), *(Arg(t, w) for w, t in words)]
+    bounds = [Arg("i64", f".{e}{a}") for a in range(body.rank) for e in ("lo", "hi")]
+    fn = Function(name, "void", args + bounds, linkage="internal", attrs=("alwaysinline", "nounwind"))
+    e = Emit(fn)
+    q: list[Value] = [fn.arg(f".i{d}") if d != inner else fn.arg(FROM) for d in range(param.rank)]
+    access = Access(array, tuple(Index(d, LinExpr()) for d in range(param.rank)))
+    first, last = fn.arg(FROM), fn.arg(TO)
+
+    def at(k: Value) -> list[Value]:
+        return [*q[:inner], k, *q[inner + 1 :]]
+
+    def update(k: Value, new: Callable[[Value], Value]) -> None:
+        old = e("sload", param.elem, at(k), array=array, access=access)
+        e("sstore", "void", [new(old), *at(k)], array=array, access=access)
+
+    if blend or assign:
+        loop = e.loop(first, last)
+        if blend:
+            update(loop.index, lambda old: e("fmul", param.elem, [old, fn.arg(blend)], flags=ADJOINT_FLAGS))
+        else:
+            e("sstore", "void", [Const(param.elem, "0.000000e+00"), *at(loop.index)], array=array, access=access)
+        e.end_loop(loop)
+    for cls, part in parts:
+        flips = [d for d, x in enumerate(cls) if x.wraps and wraps(Access(array, cls), d)]
+        for wrapped in chain.from_iterable(combinations(flips, k) for k in range(len(flips) + 1)):
+            shift = [e.lin(x.offset) for x in cls]
+            for d in wrapped:
+                shift[d] = e.add(shift[d], fn.arg(f"{array}.n{d}"))
+            conditions: list[Value] = []
+            point: list[Value] = [first] * body.rank
+            lo, hi = first, last
+            for d, x in enumerate(cls):
+                assert x.axis is not None
+                low, high = (fn.arg(f".{end}{x.axis}") for end in ("lo", "hi"))
+                if d == inner:
+                    lo = e("call", "i64", [lo, e.add(low, shift[d])], callee="llvm.smax.i64")
+                    hi = e("call", "i64", [hi, e.add(high, shift[d])], callee="llvm.smin.i64")
+                    continue
+                point[x.axis] = e.sub(q[d], shift[d])
+                conditions.append(e("icmp", "i1", [point[x.axis], low], pred="sge"))
+                conditions.append(e("icmp", "i1", [point[x.axis], high], pred="slt"))
+            after = e.when(conditions)
+            loop = e.loop(lo, hi)
+            axis = cls[inner].axis
+            assert axis is not None
+            point[axis] = e.sub(loop.index, shift[inner])
+            value: Value = e("call", param.elem, [*point, *(fn.arg(w) for w, _ in words)], callee=part.name)
+            update(loop.index, lambda old, v=value: e("fadd", param.elem, [old, v], flags=ADJOINT_FLAGS))  # type: ignore[misc]
+            e.end_loop(loop)
+            e.go(after)
     e("ret", "void", [])
     return fn

@@ -71,7 +71,7 @@ def sweep_text(number: int, sweep: Sweep, tail: Tail, words: Words, reverse: boo
     rim = sweep.edge_fn if sweep.core is not None else None
     parts: list[Part] = [(sweep.core_fn, rim, f"{name}.core")]
     if rim is not None and tail.boxes > 1:
-        parts.append((rim, None, f"{name}.edge"))
+        parts.append((sweep.row_fn or rim, None, f"{name}.edge"))
     texts = [_nest_text(fn, rim, nest, sweep, words, reverse) for fn, rim, nest in parts]
     return _driver_text(name, sweep, tail, words, parts, reverse) + "".join(texts)
 
@@ -86,10 +86,15 @@ def _outer_args(functions: tuple[Function | None, ...], sweep: Sweep, words: Wor
             (a.type, a.name)
             for fn in functions
             if fn is not None
-            for a in fn.args[sweep.rank :]
+            for a in fn.args[_indices(fn, sweep) :]
             if a.name not in words.constants and not a.name.startswith(".sum")
         )
     )
+
+
+def _indices(fn: Function, sweep: Sweep) -> int:
+    """How many parameters of a function say where it runs: an index an axis, or of a row one more."""
+    return sweep.rank + (fn is sweep.row_fn)
 
 
 def _driver_text(name: str, sweep: Sweep, tail: Tail, words: Words, parts: list[Part], reverse: bool) -> str:
@@ -173,9 +178,12 @@ def _nest_text(fn: Function, rim: Function | None, nest: str, sweep: Sweep, word
         first, last = f"%.box.lo{inner}", f"%.box.hi{inner}"
     point = [f"%.i{d}" for d in range(sweep.rank)]
     outer = [a.loop(f".i{d}", f"%.box.lo{d}", f"%.box.hi{d}") for d in order[:-1]]
-    row = a.loop(f".i{inner}", first, last)
-    _call(a, fn, point, sweep, words)
-    a.end_loop(row)
+    if fn is sweep.row_fn:
+        _call(a, fn, [*point[:inner], *point[inner + 1 :], first, last], sweep, words)
+    else:
+        row = a.loop(f".i{inner}", first, last)
+        _call(a, fn, point, sweep, words)
+        a.end_loop(row)
     if rim is not None:
         edge = a.loop(".m", "0", outside)
         left = a("icmp slt i64 %.m, {}", before)
@@ -197,7 +205,7 @@ def _nest_text(fn: Function, rim: Function | None, nest: str, sweep: Sweep, word
 
 def _call(a: Asm, fn: Function, point: list[str], sweep: Sweep, words: Words) -> None:
     args = [f"i64 {x}" for x in point]
-    for arg in fn.args[sweep.rank :]:
+    for arg in fn.args[len(point) :]:
         value = words.constants.get(arg.name) or (f"%{arg.name}" if arg.name.startswith(".sum") else f'%"{arg.name}"')
         args.append(f"{arg.type} {value}")
     a.do("{}", f'call void @"{fn.name}"({", ".join(args)})')

@@ -8,6 +8,8 @@ and sums the cotangents of scalars and of single entries such as ``lam[0]``. No 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .core import Core
 from .gather import WrapTest, classes, gather_sweep
 from .ir.model import Arg, Block, Const, Function, Instr, LinExpr, PointFn, Value
@@ -36,20 +38,32 @@ def adjoint_sweeps(
     words: Words,
     inside: Core,
     wraps: WrapTest,
+    inner: Callable[[int], int],
 ) -> list[Sweep]:
-    """All sweeps of one stage's adjoint, in order. ``assign``: shadows that their gather may overwrite."""
+    """All sweeps of one stage's adjoint, in order. ``assign``: shadows that their gather may overwrite. ``inner``: the
+    innermost axis of loops of some rank."""
     sweeps: list[Sweep] = []
     added = dict.fromkeys(i.array for i in body.fn.instrs() if i.op == "accum")
     for array in added:
         if any(any(d.axis is not None for d in c) for c in classes(body, array)):
             blend = dict(spec.blend).get(array, "")
             sweeps.append(
-                gather_sweep(body, stage, array, words, assign=array in assign, inside=inside, wraps=wraps, blend=blend)
+                gather_sweep(
+                    body,
+                    stage,
+                    array,
+                    words,
+                    assign=array in assign,
+                    inside=inside,
+                    wraps=wraps,
+                    inner=inner(body.array(array).rank),
+                    blend=blend,
+                )
             )
     own = own_sweep(body, stage, spec.keep_seed, inside, wraps)
     if own is not None:
         sweeps.append(own)
-    return merge(sweeps) if spec.merge else sweeps
+    return merge(sweeps, inner) if spec.merge else sweeps
 
 
 def own_sweep(body: PointFn, stage: int, keep_seed: frozenset[str], inside: Core, wraps: WrapTest) -> Sweep | None:

@@ -21,7 +21,7 @@ from .ir.read import read_function
 from .ir.write import write_module
 from .layout import ITEM_SIZE, AdjointSpec, BlockLayout, Check, Conform, Program, Variant, shadow_words
 from .lower import lower, resolve_wraps
-from .nest import Tail, Words, reduce_text, sweep_text
+from .nest import Tail, Words, loop_order, reduce_text, sweep_text
 from .phases import adjoint_sweeps, fill_sweep, with_words
 from .plan import PlannedStage, PlannedSweep, plan_text
 from .prepare import prepare_function
@@ -128,6 +128,10 @@ def adjoint_program(stages: Sequence[Stage], params: Sequence[Param], variant: V
     words.append(("partials.data", "ptr"))
     for body in bodies:
         with_words(body, words)
+
+    def inner(rank: int) -> int:
+        return loop_order(rank, variant.reverse)[-1]
+
     sweeps: list[tuple[Sweep, bool]] = []
     direct = frozenset(a for a in spec.assign if _single_gather(a, bodies))
     if not {a for a, _ in spec.blend} <= direct:
@@ -137,7 +141,7 @@ def adjoint_program(stages: Sequence[Stage], params: Sequence[Param], variant: V
     for k in reversed(range(len(stages))):
         wraps = _wrap_test(variant, k)
         wrapped = wrapping(stages[k].point, variant.wraps, lambda access, d, k=k: f"{k}:{wrap_key(access, d)}")
-        for sweep in adjoint_sweeps(bodies[k], k, spec, direct, words, core_of(stages[k].point, wrapped), wraps):
+        for sweep in adjoint_sweeps(bodies[k], k, spec, direct, words, core_of(stages[k].point, wrapped), wraps, inner):
             sweeps.append((sweep, False))
             if sweep.reductions:
                 sweeps.append((sweep, True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .ir.model import Access, Block, Const, Function, Index, Instr, LinExpr, PointFn, Value
+from .ir.model import Access, Arg, Block, Const, Function, Index, Instr, LinExpr, PointFn, Value
 from .layout import Range, Term
 
 
@@ -29,7 +29,7 @@ class Sweep:
     ``core``: highest ``lo`` to lowest ``hi``; ``None``: all is core. ``core_fn`` and ``edge_fn`` take the indices,
     then words of the block, the bounds of the launch domain ``.lo0, .hi0, …`` and pointers to float64 accumulators
     ``.sum0, …`` (one a reduction), as they name them. ``helpers`` are functions that these call;
-    ``mergeable``: it may be joined with others (``merge.py``).
+    ``row_fn``: does the edges row by row, see :func:`row_args`. ``mergeable``: it may be joined (``merge.py``).
     """
 
     title: str
@@ -39,6 +39,7 @@ class Sweep:
     core: tuple[Range, ...] | None
     core_fn: Function
     edge_fn: Function | None = None
+    row_fn: Function | None = None
     helpers: list[Function] = field(default_factory=list)
     extents: tuple[str, ...] = ()
     reductions: tuple[Reduction, ...] = ()
@@ -47,11 +48,20 @@ class Sweep:
     @property
     def functions(self) -> list[Function]:
         """All functions of the sweep, callees first."""
-        return [*self.helpers, self.core_fn, *([self.edge_fn] if self.edge_fn is not None else [])]
+        return [*self.helpers, self.core_fn, *(f for f in (self.edge_fn, self.row_fn) if f is not None)]
 
     def touched(self, *ops: str) -> frozenset[str]:
         """Arrays that some structured operations (``"aload"``, …) name; before lowering."""
         return frozenset(i.array for f in self.functions for i in f.instrs() if i.op in ops)
+
+
+FROM, TO = ".from", ".to"
+
+
+def row_args(rank: int, inner: int) -> list[Arg]:
+    """The first parameters of a function that does a row: the indices of the other axes, and the part of axis ``inner``
+    from ``.from`` to ``.to``."""
+    return [*(Arg("i64", f".i{d}") for d in range(rank) if d != inner), Arg("i64", FROM), Arg("i64", TO)]
 
 
 def domain_box(rank: int) -> tuple[Range, ...]:
