@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.core import types
 from numba.extending import overload, register_jitable
 from numba.np import arraymath
 
+from irad.frontend.numba_private import types
 from irad.frontend.numba_target import TARGET
 
 
@@ -74,11 +74,11 @@ def _where(condition, x, y):  # type: ignore[no-untyped-def]
             shape[axis] = f"broadcast({shape[axis]}, {name}.shape[{d}])"
         index = [f"i{axis} if {name}.shape[{d}] > 1 else 0" for d, axis in enumerate(axes)]
         entries[name] = f"{name}[{', '.join(index)}]" if index else name
-    loops, within, index = _nest(rank, "out")
+    loops, within, place = _nest(rank, "out")
     source = (
         "def impl(condition, x, y):\n"
         f"    out = np.empty(({', '.join(shape)},), dtype)\n{loops}"
-        f"{within}out[{index}] = {entries['x']} if {entries['condition']} else {entries['y']}\n    return out\n"
+        f"{within}out[{place}] = {entries['x']} if {entries['condition']} else {entries['y']}\n    return out\n"
     )
     return _compiled(source, broadcast=_broadcast, dtype=_result_dtype(x, y))
 
@@ -95,7 +95,7 @@ def _reduction(body: str, before: str, after: str = "return total", parameters: 
     """The overload of a reduction to one number: lines ``before`` the loops, ``body`` for an entry ``v``, and
     ``after``. They may use ``zero`` and ``one`` of the type in which NumPy adds."""
 
-    def overloaded(a):  # type: ignore[no-untyped-def]
+    def overloaded(a: Any) -> Any:
         if not _is_array(a):
             return None
         loops, within, index = _nest(a.ndim, "a")
@@ -105,13 +105,13 @@ def _reduction(body: str, before: str, after: str = "return total", parameters: 
         head = f"def impl({parameters}):\n"
         return _compiled(f"{head}{first}{loops}{lines}    {after}\n", zero=adds.type(0), one=adds.type(1))
 
-    if parameters == "a":
-        return overloaded
+    def of_all(a):  # type: ignore[no-untyped-def]
+        return overloaded(a)
 
-    def sum_overloaded(a, axis=None, dtype=None):  # type: ignore[no-untyped-def]
+    def of_axis(a, axis=None, dtype=None):  # type: ignore[no-untyped-def]
         return overloaded(a) if _is_left_out(axis) and _is_left_out(dtype) else None
 
-    return sum_overloaded
+    return of_all if parameters == "a" else of_axis
 
 
 def _is_left_out(ty: Any) -> bool:

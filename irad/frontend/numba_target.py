@@ -50,9 +50,9 @@ class Raised:
     line: int = 0
 
     def exception(self) -> BaseException:
-        """The exception as Python would raise it, with a note of the line."""
+        """The exception as Python would raise it; from Python 3.11 on with a note of the line."""
         error = self.type(*self.args)
-        if self.line:
+        if self.line and hasattr(error, "add_note"):
             error.add_note(f"raised by a kernel at {self.file}:{self.line}")
         return error
 
@@ -106,7 +106,7 @@ def _place(builder: Any, loc: Any) -> tuple[str, int]:
     if loc is not None:
         file, line = loc.filename, loc.line
     elif builder.debug_metadata is not None:
-        location = dict(builder.debug_metadata.operands)
+        location: dict[str, Any] = dict(builder.debug_metadata.operands)
         line = int(getattr(location["line"], "constant", location["line"]))
         file = str(dict(dict(location["scope"].operands)["file"].operands)["filename"])
     return ("", 0) if not file or file.startswith(_LIBRARIES) else (file, line)
@@ -164,6 +164,7 @@ class _Dispatcher(Dispatcher):  # type: ignore[misc]
     """What Numba implements in Python, compiled to LLVM IR only."""
 
     targetdescr = _target
+    _compiler: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -189,13 +190,13 @@ def only_ir(flags: Any) -> Any:
     flags.no_cfunc_wrapper = True
     flags.enable_pyobject = False
     flags.enable_looplift = False
-    flags.nrt = True
     flags.boundscheck = False
     flags.debuginfo = True
     flags.dbg_directives_only = True
     flags.dbg_extend_lifetimes = False
     outer = targetconfig.ConfigStack.top_or_none()
     if outer is not None:
+        flags.nrt = outer.nrt
         flags.error_model = outer.error_model
         flags.fastmath = outer.fastmath
     return flags

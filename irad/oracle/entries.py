@@ -35,10 +35,10 @@ class Entries(np.ndarray):  # type: ignore[type-arg]
     origin: Origin
 
     @staticmethod
-    def of(machine: Machine, values: Any, carried: Any = None) -> Entries:
+    def of(machine: Machine, values: Any, carried: Any = None) -> Any:
         """The entries of an array of floats; ``carried``: an array of objects, what each carries."""
         values = np.asarray(values)
-        result = np.empty(values.shape, object).view(Entries)
+        result: Any = np.empty(values.shape, object).view(Entries)
         result.machine, result.precision = machine, values.dtype.type
         result.mask, result.origin = np.zeros(values.shape, bool), Origin()
         plain = result.view(np.ndarray)
@@ -62,7 +62,7 @@ class Entries(np.ndarray):  # type: ignore[type-arg]
     @property
     def values(self) -> Any:
         """The values alone."""
-        result = np.empty(self.shape, self.precision)
+        result: Any = np.empty(self.shape, self.precision)
         for at in np.ndindex(*self.shape):
             result[at] = self.view(np.ndarray)[at].value
         return result
@@ -163,10 +163,10 @@ class Entries(np.ndarray):  # type: ignore[type-arg]
         return self.sum() / self.size
 
     def max(self) -> Any:  # type: ignore[override]
-        return functools.reduce(lambda a, b: b if b > a else a, self.flat_numbers())
+        return functools.reduce(lambda a, b: b if self.machine.compare("gt", b, a) else a, self.flat_numbers())
 
     def min(self) -> Any:  # type: ignore[override]
-        return functools.reduce(lambda a, b: b if b < a else a, self.flat_numbers())
+        return functools.reduce(lambda a, b: b if self.machine.compare("lt", b, a) else a, self.flat_numbers())
 
     def dot(self, other: Any) -> Any:  # type: ignore[override]
         """The matrix product, terms added in order."""
