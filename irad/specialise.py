@@ -18,7 +18,7 @@ from irad.frontend.signature import ParamType
 from irad.launch.executable import Executable
 from irad.passes.fuse import EPILOGUES, fuse
 from irad.passes.ir.model import ArrayParam, Param, ScalarParam
-from irad.passes.layout import AdjointSpec, Check, Conform, Program, Variant
+from irad.passes.layout import AdjointSpec, Blend, Check, Conform, Program, Variant
 from irad.passes.program import (
     NotFused,
     Stage,
@@ -67,7 +67,7 @@ class Request:
     active: frozenset[str] = frozenset()
     keep_seed: frozenset[str] = frozenset()
     assign: frozenset[str] = frozenset()
-    blend: frozenset[tuple[str, str]] = frozenset()
+    blend: Blend | None = None
     stages: tuple[int, int] | None = None
     fuse: tuple[str, str, str] | None = None
 
@@ -181,6 +181,11 @@ class Specialisation:
 
     def parts(self, request: Request) -> tuple[tuple[Stage, ...], tuple[Param, ...]]:
         """The stages of a program and its parameters."""
+        if request.blend is not None:
+            p = self.by_name[request.blend.rate].type
+            assert isinstance(p, ArrayType)
+            scalars = (request.blend.a, request.blend.b, request.blend.c)
+            return self.stages, (*self.params, *(ScalarParam(n, p.elem) for n in scalars))
         if request.fuse is None:
             return self.stages, self.params
         found = self.fused(*request.fuse)
@@ -196,7 +201,7 @@ class Specialisation:
         if request.mode == "tangent":
             return tangent_program(stages, params, variant, request.active)
         for name in request.keep_seed:
-            if request.fuse is None and not self.keepable(name):
+            if not self.keepable(name):
                 raise ShadowError(
                     f"the shadow of {name} cannot be left as it is: several statements of {self.lowered.name} "
                     f"touch {name}",

@@ -15,6 +15,7 @@ from irad.launch.arrays import Array
 from irad.launch.bound import Bound
 from irad.launching import Operands, check_arrays, prepare
 from irad.passes.fuse import EPILOGUES
+from irad.passes.layout import Blend
 from irad.passes.program import NotFused
 from irad.specialise import Request, Specialisation
 
@@ -60,27 +61,22 @@ def bind_stage_vjp(
     for scalars. ``seed`` is only read.
     """
     spec = kernel.specialise(args)
-    if spec.fused(rate, state, "pull") is None:
+    if spec.fused(rate, state, "add scaled") is None:
         return None
     values = {**kernel.values(spec, args), **(captured or {})}
-    _check(spec, values, rate, state, "pull", {".out": seed})
     loc = spec.lowered.loc
+    check_shadow(rate, values[state], seed, what="seed", loc=loc)
     for name, shadow in shadows.items():
         check_shadow(name, values[name], shadow, loc=loc)
     reads = {p.name: values[p.name] for p in spec.parameters if p.is_array and p.name != rate}
-    check_arrays({**reads, "seed": seed, **{f"{n}'": s for n, s in shadows.items()}}, (), loc)
+    check_arrays({**reads, f"seed of {rate}": seed, **{f"{n}'": s for n, s in shadows.items()}}, (), loc)
     cells = cells or {}
-    request = Request(
-        "adjoint",
-        frozenset((".out", *shadows, *cells)),
-        frozenset({".out"}),
-        frozenset({state}),
-        frozenset({(state, ".b")}),
-        fuse=(rate, state, "pull"),
-    )
-    values = {**values, ".out": seed, ".a": 0.0, ".b": 0.0, ".c": 0.0}
+    blend = Blend(state, rate)
+    active = frozenset((rate, *shadows, *cells))
+    request = Request("adjoint", active, frozenset({rate}), frozenset({state}), blend)
+    values = {**values, rate: seed, **dict.fromkeys((blend.a, blend.b, blend.c), 0.0)}
     try:
-        return prepare(spec, request, Operands(values, {".out": seed, **shadows}, cells)).bind()
+        return prepare(spec, request, Operands(values, {rate: seed, **shadows}, cells)).bind()
     except NotFused:
         return None
 

@@ -3,7 +3,8 @@
 A stabilised integrator spends as long on ``g_next = g + kappa (g - g_older) + c f(g)`` as on ``f``, all of it moving
 memory. :func:`fuse` makes one point function of both: over the whole array, which does what the kernel does where
 that writes its rate (elsewhere the rate is 0), and ends with the epilogue. It is a point function like any other, so
-that its adjoint, its core without tests, and its tiles come by themselves.
+that its core without tests and its tiles come by themselves. (The adjoint of a stage is that of the kernel with what
+:class:`~.layout.Blend` says.)
 
 Fused can be what is written once a point, at one place that is the point shifted by numbers, over a launch domain with
 bounds that are sums of extents, integer parameters and numbers. For anything else :func:`fuse` gives ``None``, and the
@@ -73,10 +74,6 @@ def _add_and_keep(b: Builder, rate: Value, g: Value, a: dict[str, Value], s: dic
     return [*_add_scaled(b, rate, g, a, s), rate]
 
 
-def _pull(b: Builder, rate: Value, g: Value, a: dict[str, Value], s: dict[str, Value]) -> list[Value]:
-    return [b.fadd(b.fmul(rate, s[".c"]), b.fmul(g, s[".a"]))]
-
-
 EPILOGUES = {
     e.name: e
     for e in (
@@ -84,12 +81,10 @@ EPILOGUES = {
         Epilogue("recur in place", (), (".out",), (".out",), (".kappa", ".c"), _recur_in_place),
         Epilogue("add scaled", (), (".out",), (), (".c",), _add_scaled),
         Epilogue("add and keep", (), (".out", ".rate"), (), (".c",), _add_and_keep),
-        Epilogue("pull", (), (".out",), (), (".a", ".b", ".c"), _pull),
     )
 }
 """``recur``: ``out = g + kappa (g - older) + c f``, ``in place``: ``older`` is what ``out`` held. ``add scaled``:
-``out = g + c f``, ``and keep``: ``rate = f`` as well. ``pull``: ``out = a g + c f``, of which the adjoint is wanted,
-with ``b`` for what the shadow of g held."""
+``out = g + c f``, ``and keep``: ``rate = f`` as well."""
 
 
 @dataclass(frozen=True)

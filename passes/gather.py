@@ -19,7 +19,7 @@ from itertools import chain, combinations
 
 from .core import Core
 from .ir.model import Access, Arg, Const, Function, Index, Instr, LinExpr, PointFn, Value
-from .layout import Range, Term
+from .layout import Blend, Range, Term
 from .lower import resolve_wraps
 from .reverse import ADJOINT_FLAGS, neutral
 from .simplify import dce
@@ -80,10 +80,10 @@ def gather_sweep(
     inside: Core,
     wraps: WrapTest,
     inner: int,
-    blend: str = "",
+    blend: Blend | None = None,
 ) -> Sweep:
-    """The sweep that adds to (``assign``: writes) the whole shadow of ``array``. ``blend``: a scalar by which what the
-    shadow held is multiplied before. ``inner``: the innermost axis of the loops.
+    """The sweep that adds to (``assign``: writes) the whole shadow of ``array``. ``blend``: with what it held, and
+    the seed, blended in. ``inner``: the innermost axis of the loops.
 
     ``words``: names and types of the parameters that follow the indices. ``wrapped``: the indices of the primal body
     that are negative somewhere in this launch.
@@ -164,7 +164,7 @@ def _collect(
     parts: list[tuple[Class, Function]],
     assign: bool,
     guard: WrapTest | None,
-    blend: str,
+    blend: Blend | None,
 ) -> Function:
     """``shadow[q] (+)= sum over parts of part(q - o)``; with ``guard`` each part only where ``q - o`` is in the domain.
 
@@ -232,16 +232,23 @@ def _collect(
     total: Value = e("load", wide, [acc])
     if wide != param.elem:
         total = e("fptrunc", param.elem, [total])
-    if blend:
-        old = e("sload", param.elem, q, array=array, access=Access(array, dims))
-        kept = e("fmul", param.elem, [old, fn.arg(blend)], flags=ADJOINT_FLAGS)
-        total = e("fadd", param.elem, [kept, total], flags=ADJOINT_FLAGS)
+    if blend is not None:
+        total = e("fadd", param.elem, [_blended(e, blend, param.elem, q, dims), total], flags=ADJOINT_FLAGS)
     elif not assign:
         old = e("sload", param.elem, q, array=array, access=Access(array, dims))
         total = e("fadd", param.elem, [old, total], flags=ADJOINT_FLAGS)
     e("sstore", "void", [total, *q], array=array, access=Access(array, dims))
     e("ret", "void", [])
     return fn
+
+
+def _blended(e: Emit, blend: Blend, elem: str, q: list[Value], dims: tuple[Index, ...]) -> Value:
+    """``b state' + a rate'`` at an entry."""
+    terms = []
+    for array, factor in ((blend.state, blend.b), (blend.rate, blend.a)):
+        held = e("sload", elem, q, array=array, access=Access(array, dims))
+        terms.append(e("fmul", elem, [held, e.fn.arg(factor)], flags=ADJOINT_FLAGS))
+    return e("fadd", elem, terms, flags=ADJOINT_FLAGS)  # type: ignore[arg-type]
 
 
 def _rows(
@@ -253,7 +260,7 @@ def _rows(
     assign: bool,
     wraps: WrapTest,
     inner: int,
-    blend: str,
+    blend: Blend | None,
 ) -> Function:
     """What :func:`_collect` does, for a row of entries: part after part, each over the stretch of the row in which
     ``q - o`` is in the domain. No loop has a branch in it, so that the edges vectorise as the core does.
@@ -273,16 +280,12 @@ def _rows(
     def at(k: Value) -> list[Value]:
         return [*q[:inner], k, *q[inner + 1 :]]
 
-    def update(k: Value, new: Callable[[Value], Value]) -> None:
-        old = e("sload", param.elem, at(k), array=array, access=access)
-        e("sstore", "void", [new(old), *at(k)], array=array, access=access)
-
-    if blend or assign:
+    if blend is not None or assign:
         loop = e.loop(first, last)
-        if blend:
-            update(loop.index, lambda old: e("fmul", param.elem, [old, fn.arg(blend)], flags=ADJOINT_FLAGS))
-        else:
-            e("sstore", "void", [Const(param.elem, "0.000000e+00"), *at(loop.index)], array=array, access=access)
+        start: Value = Const(param.elem, "0.000000e+00")
+        if blend is not None:
+            start = _blended(e, blend, param.elem, at(loop.index), access.dims)
+        e("sstore", "void", [start, *at(loop.index)], array=array, access=access)
         e.end_loop(loop)
     for cls, part in parts:
         flips = [d for d, x in enumerate(cls) if x.wraps and wraps(Access(array, cls), d)]
@@ -309,7 +312,9 @@ def _rows(
             assert axis is not None
             point[axis] = e.sub(loop.index, shift[inner])
             value: Value = e("call", param.elem, [*point, *(fn.arg(w) for w, _ in words)], callee=part.name)
-            update(loop.index, lambda old, v=value: e("fadd", param.elem, [old, v], flags=ADJOINT_FLAGS))  # type: ignore[misc]
+            old = e("sload", param.elem, at(loop.index), array=array, access=access)
+            total = e("fadd", param.elem, [old, value], flags=ADJOINT_FLAGS)
+            e("sstore", "void", [total, *at(loop.index)], array=array, access=access)
             e.end_loop(loop)
             e.go(after)
     e("ret", "void", [])

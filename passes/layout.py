@@ -9,6 +9,7 @@ can be cached.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from .ir.model import ArrayParam, LinExpr, Param
 
@@ -33,19 +34,31 @@ class Variant:
 
 
 @dataclass(frozen=True)
+class Blend:
+    """An integrator's recurrence in an adjoint: ``state' = b state' + a rate' + J^T (c rate')`` instead of
+    ``state' += J^T rate'``, and ``c rate'`` for all other cotangents. ``a``, ``b``, ``c`` are scalar parameters."""
+
+    state: str
+    rate: str
+
+    a: ClassVar[str] = ".a"
+    b: ClassVar[str] = ".b"
+    c: ClassVar[str] = ".c"
+
+
+@dataclass(frozen=True)
 class AdjointSpec:
     """Which derivatives an adjoint program computes, and what it does to shadows.
 
     ``active``: parameters that carry derivatives. ``keep_seed``: written arrays whose shadow is only read.
-    ``assign``: read-only arrays whose shadow is overwritten instead of added to. ``blend``: pairs of such an array and
-    of a scalar parameter: what the shadow held is not dropped, but multiplied by it. ``merge``: sweeps may be
-    joined; false where two parameters share one shadow (the same array passed twice).
+    ``assign``: read-only arrays whose shadow is overwritten instead of added to. ``blend``: see :class:`Blend`.
+    ``merge``: sweeps may be joined; false where two parameters share one shadow (the same array passed twice).
     """
 
     active: frozenset[str]
     keep_seed: frozenset[str] = frozenset()
     assign: frozenset[str] = frozenset()
-    blend: frozenset[tuple[str, str]] = frozenset()
+    blend: Blend | None = None
     merge: bool = True
 
 

@@ -46,7 +46,7 @@ def adjoint_sweeps(
     added = dict.fromkeys(i.array for i in body.fn.instrs() if i.op == "accum")
     for array in added:
         if any(any(d.axis is not None for d in c) for c in classes(body, array)):
-            blend = dict(spec.blend).get(array, "")
+            blend = spec.blend if spec.blend is not None and spec.blend.state == array else None
             sweeps.append(
                 gather_sweep(
                     body,

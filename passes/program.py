@@ -16,17 +16,17 @@ from .checks import Requirement, bounds_checks, wrap_key
 from .core import core_of
 from .forward import tangent
 from .gather import classes
-from .ir.model import Access, ArrayParam, Function, Module, Param, PointFn, ScalarParam
+from .ir.model import Access, Arg, ArrayParam, Function, Instr, Module, Param, PointFn, ScalarParam
 from .ir.read import read_function
 from .ir.write import write_module
-from .layout import ITEM_SIZE, AdjointSpec, BlockLayout, Check, Conform, Program, Variant, shadow_words
+from .layout import ITEM_SIZE, AdjointSpec, Blend, BlockLayout, Check, Conform, Program, Variant, shadow_words
 from .lower import lower, resolve_wraps
 from .nest import Tail, Words, loop_order, reduce_text, sweep_text
 from .phases import adjoint_sweeps, fill_sweep, with_words
 from .plan import PlannedStage, PlannedSweep, plan_text
 from .prepare import prepare_function
 from .race import check as check_race
-from .reverse import adjoint
+from .reverse import ADJOINT_FLAGS, adjoint
 from .simplify import dce
 from .sweep import Sweep, domain_box, invariant_only, wrapping
 
@@ -117,6 +117,8 @@ def adjoint_program(stages: Sequence[Stage], params: Sequence[Param], variant: V
     bodies = []
     for k, s in enumerate(stages):
         body = adjoint(s.point, spec.active)
+        if spec.blend is not None:
+            _scale_seed(body, spec.blend)
         _use_versions(body, k, stages, aliases)
         dce(body.fn)
         bodies.append(body)
@@ -134,7 +136,7 @@ def adjoint_program(stages: Sequence[Stage], params: Sequence[Param], variant: V
 
     sweeps: list[tuple[Sweep, bool]] = []
     direct = frozenset(a for a in spec.assign if _single_gather(a, bodies))
-    if not {a for a, _ in spec.blend} <= direct:
+    if spec.blend is not None and spec.blend.state not in direct:
         raise NotFused
     for a in sorted(spec.assign - direct):
         sweeps.append((fill_sweep(bodies[-1], len(stages) - 1, a, words), False))
@@ -149,6 +151,18 @@ def adjoint_program(stages: Sequence[Stage], params: Sequence[Param], variant: V
     program = _assemble(stages, params, variant, sweeps, words)
     saves = tuple((at, array, alias) for alias, (at, array) in aliases.items() if alias in reads)
     return replace(program, reads=reads - aliases.keys(), saves=saves)
+
+
+def _scale_seed(body: PointFn, blend: Blend) -> None:
+    """Let an adjoint read ``c`` times the seed of the rate, in place."""
+    c = Arg(body.array(blend.rate).elem, blend.c)
+    body.fn.args.append(c)
+    for i in [i for i in body.fn.instrs() if i.op == "sload" and i.array == blend.rate]:
+        assert i.block is not None
+        scaled = Instr("fmul", i.type, [i, c], flags=ADJOINT_FLAGS)
+        body.fn.replace_uses(i, scaled)
+        scaled.operands[0] = i
+        i.block.insert(i.block.instrs.index(i) + 1, scaled)
 
 
 def _single_gather(array: str, bodies: Sequence[PointFn]) -> bool:

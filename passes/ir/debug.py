@@ -1,7 +1,7 @@
 """Where in the user's source an instruction comes from: the debug metadata of an LLVM module.
 
 The place of an instruction that was inlined is the innermost one: the line of the helper, not of the call. Numba's own
-code is no place that helps: there the line is that of the call.
+code, and irad's, is no place that helps: there the line is that of the call.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .model import Loc
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?!(DI\w+)\((.*)\)$", re.M)
 _FIELD = re.compile(r'(\w+): (?:"((?:[^"\\]|\\.)*)"|!(\d+)|(\d+))')
 _DBG = re.compile(r"!dbg !(\d+)")
-_NUMBA = re.compile(r"[/\\](?:site-packages|dist-packages)[/\\](?:numba|llvmlite)[/\\]")
+_LIBRARY = re.compile(r"[/\\](?:site-packages|dist-packages)[/\\](?:numba|llvmlite)[/\\]|^<irad>|^<dynamic>")
 _TEXT_NODE = re.compile(r'^!(\d+) = (?:distinct )?!\{!"((?:[^"\\]|\\[0-9A-Fa-f]{2})*)"\}$', re.M)
 
 
@@ -42,6 +42,11 @@ class DebugInfo:
             return Loc(file, int(number))
         return None
 
+    def is_lost(self, line: str) -> bool:
+        """Whether LLVM has moved an instruction and forgotten where it came from."""
+        found = _DBG.search(line)
+        return found is not None and self.nodes.get(found[1], ("", {}))[1].get("line") == "0"
+
     def note(self, line: str, kind: str) -> str | None:
         """The text of our own metadata ``!irad.<kind> !{!"text"}`` on an instruction."""
         if found := re.search(rf"!irad\.{kind} !(\d+)", line):
@@ -66,7 +71,7 @@ class DebugInfo:
                 line = line or int(fields.get("line", "0"))  # 0: LLVM merged two lines; say where the function starts
                 break
             scope = fields.get("scope", "")
-        if _NUMBA.search(file) and location.get("inlinedAt"):
+        if _LIBRARY.search(file) and location.get("inlinedAt"):
             return self._place(location["inlinedAt"])
         return Loc(file or "<unknown>", line)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .read import _Lines
 
 _LABEL = re.compile(r'^("[^"]*"|[-\w.$]+):')
+_RESULT = re.compile(r'^\s*(%(?:"[^"]*"|[-\w.$]+)) = ')
 _GUARD = re.compile(r"irad\.guard\.(?:fcmp\.(?P<pred>\w+)|(?P<name>\w+))\.(?P<type>\w+)")
 _STRUCTURED = re.compile(r"irad\.(aload|astore|sload|sstore|accum|accums)\.(\w+)\.(.+)")
 
@@ -42,7 +43,7 @@ class FunctionReader:
         self.fn, self.module, self.defined, self.callable, self.skim = fn, module, defined, callable, skim
         self.values: dict[str, Value] = {a.name: a for a in fn.args}
         self.blocks: dict[str, Block] = {}
-        self.line = ""
+        self.line, self.lines, self.at = "", [""], 0
         forms: dict[str, Callable[[Cursor, str], Instr | None]] = {
             "fneg": self._unary, "freeze": self._unary, "select": self._select, "icmp": self._compare,
             "fcmp": self._compare, "phi": self._phi, "getelementptr": self._gep, "alloca": self._alloca,
@@ -60,8 +61,9 @@ class FunctionReader:
             self._check_type(a.type, f"the parameter {a.name}")
         self._check_type(self.fn.type, "the result")
         block: Block | None = None
-        for line in expanded(_joined(lines)):
-            self.line = line
+        self.lines = list(expanded(_joined(lines)))
+        for at, line in enumerate(self.lines):
+            self.at, self.line = at, line
             if found := _LABEL.match(line):
                 block = self._block(plain_name(found[1]))
                 self.fn.blocks.append(block)
@@ -119,7 +121,14 @@ class FunctionReader:
         return instr
 
     def _loc(self) -> Loc | None:
-        return self.module.debug.of(self.line)
+        """The place of the line that is being read; where LLVM has lost it, that of what uses its result."""
+        debug = self.module.debug
+        if debug.is_lost(self.line) and (found := _RESULT.match(self.line)):
+            uses = re.compile(re.escape(found[1]) + r"(?![-\w.$])")
+            for later in self.lines[self.at + 1 :]:
+                if uses.search(later) and not debug.is_lost(later) and (loc := debug.of(later)) is not None:
+                    return loc
+        return debug.of(self.line)
 
     def _block(self, name: str) -> Block:
         if name not in self.blocks:

@@ -146,7 +146,7 @@ def _math() -> dict[str, Math]:
     intrinsic("ldexp", "fi", prefix="numba_")
     libm("tan asin acos atan sinh cosh tanh asinh acosh atanh expm1 log1p erf erfc cbrt lgamma", "f")
     libm("tgamma=numba_gamma", "f")
-    libm("atan2 hypot fdim remainder nextafter", "ff")
+    libm("atan2 hypot fdim remainder nextafter=numba_nextafter", "ff")
     return table
 
 
