@@ -106,23 +106,24 @@ MAX_EXPONENT = 64
 
 @intrinsic(prefer_literal=True)
 def POWER(typingctx, base, exponent):  # type: ignore[no-untyped-def]
-    """``base ** exponent`` for a constant integer exponent: a float is multiplied out, in the order of Numba's loop
-    (which would be compiled for every kernel, and unrolled by LLVM again)."""
+    """``base ** exponent``: a float to a constant integer is multiplied out, in the order of Numba's loop (which would
+    be compiled for every kernel, and unrolled by LLVM again)."""
     base = types.unliteral(base)
     known = isinstance(exponent, types.IntegerLiteral) and abs(exponent.literal_value) <= MAX_EXPONENT
     if not (known and isinstance(base, types.Float)):
-        sig = typingctx.resolve_function_type(operator.pow, (base, types.unliteral(exponent)), {})
+        given = (base, types.unliteral(exponent))
+        sig = typingctx.resolve_function_type(operator.pow, given, {})
         if sig is None:
             return None
 
         def general(context, builder, _, args):  # type: ignore[no-untyped-def]
             values = [
                 context.cast(builder, value, have, want)
-                for value, have, want in zip(args, (base, types.int64), sig.args, strict=True)
+                for value, have, want in zip(args, given, sig.args, strict=True)
             ]
             return context.get_function(operator.pow, sig)(builder, values)
 
-        return sig.return_type(base, types.int64), general
+        return sig.return_type(*given), general
     n = exponent.literal_value
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
@@ -142,27 +143,55 @@ def POWER(typingctx, base, exponent):  # type: ignore[no-untyped-def]
     return base(base, exponent), codegen
 
 
-@intrinsic
-def WHERE(typingctx, condition, x, y):  # type: ignore[no-untyped-def]
-    """``np.where(condition, x, y)``: of scalars a scalar (Numba would make an array of it), else Numba's."""
-    scalar = all(isinstance(t, (types.Number, types.Boolean)) for t in (condition, x, y))
-    unified = typingctx.unify_types(types.unliteral(x), types.unliteral(y)) if scalar else None
-    if unified is None:
-        function = typingctx.resolve_value_type(np.where)
-        sig = function.get_call_type(typingctx, (condition, x, y), {})
-        if sig is None:
-            return None
+def _of_scalars(function: Any, kinds: slice, lowered: Any) -> Any:
+    """``function`` of three arguments, with code of irad's own where all are scalars. These are unified, where
+    ``kinds`` says so, and the result has their type."""
 
-        def general(context, builder, _, args):  # type: ignore[no-untyped-def]
-            implementation = context.get_function(function, sig)
-            context.add_linking_libs(getattr(implementation, "libs", ()))
-            return implementation(builder, args)
+    @intrinsic
+    def own(typingctx, x, y, z):  # type: ignore[no-untyped-def]
+        given = (x, y, z)
+        scalar = all(isinstance(t, (types.Number, types.Boolean)) for t in given)
+        kind = typingctx.unify_types(*map(types.unliteral, given[kinds])) if scalar else None
+        if kind is None:
+            resolved = typingctx.resolve_value_type(function)
+            sig = resolved.get_call_type(typingctx, given, {})
+            if sig is None:
+                return None
 
-        return sig, general
+            def numbas(context, builder, _, args):  # type: ignore[no-untyped-def]
+                implementation = context.get_function(resolved, sig)
+                context.add_linking_libs(getattr(implementation, "libs", ()))
+                return implementation(builder, args)
 
-    def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        choice = context.cast(builder, args[0], sig.args[0], types.boolean)
-        sides = [context.cast(builder, args[k], sig.args[k], sig.return_type) for k in (1, 2)]
-        return builder.select(choice, *sides)
+            return sig, numbas
 
-    return unified(condition, x, y), codegen
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            wanted = list(sig.args)
+            wanted[kinds] = [kind] * len(wanted[kinds])
+            values = [context.cast(builder, *each) for each in zip(args, sig.args, wanted, strict=True)]
+            return lowered(context, builder, wanted, values)
+
+        return kind(*given), codegen
+
+    return own
+
+
+def _where(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    condition, x, y = values
+    return builder.select(context.cast(builder, condition, kinds[0], types.boolean), x, y)
+
+
+def _clip(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    x, low, high = values
+    for function, bound in ((np.maximum, low), (np.minimum, high)):
+        resolved = context.typing_context.resolve_value_type(function)
+        sig = resolved.get_call_type(context.typing_context, (kinds[0], kinds[0]), {})
+        x = context.get_function(resolved, sig)(builder, (x, bound))
+    return x
+
+
+WHERE = _of_scalars(np.where, slice(1, 3), _where)
+"""``np.where(condition, x, y)``; Numba makes an array of it."""
+
+CLIP = _of_scalars(np.clip, slice(0, 3), _clip)
+"""``np.clip(x, low, high)``; Numba has it for arrays only."""

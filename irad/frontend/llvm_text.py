@@ -9,9 +9,12 @@ import llvmlite.binding as llvm
 
 from irad.errors import IradError
 from irad.frontend.signature import Loc
+from irad.frontend.translate import LIBRARIES
 from irad.frontend.wrapper import OUT
 
-_LOCATION = re.compile(r"^(!\d+) = (?:distinct )?!DILocation\(line: (\d+),.*?scope: (!\d+)", re.M)
+_LOCATION = re.compile(
+    r"^(!\d+) = (?:distinct )?!DILocation\(line: (\d+),.*?scope: (!\d+)(?:, inlinedAt: (?:distinct )?(!\d+))?", re.M
+)
 _SCOPE = re.compile(r"^(!\d+) = .*!DISubprogram\(.*?file: (!\d+)", re.M)
 _FILE = re.compile(r'^(!\d+) = !DIFile\(filename: "([^"]*)", directory: "([^"]*)"', re.M)
 
@@ -28,15 +31,18 @@ def simplified(text: str) -> str:
 
 
 def place_of(instruction: str, text: str, fallback: Loc) -> Loc:
-    """The user's place of an instruction of the module ``text``."""
+    """The user's place of an instruction of the module ``text``: within code of Numba or irad, that of the call."""
     found = re.search(r"!dbg (!\d+)", instruction)
-    locations = {n: (int(line), scope) for n, line, scope in _LOCATION.findall(text)}
-    if found is None or found[1] not in locations:
-        return fallback
-    line, scope = locations[found[1]]
-    file = dict(_SCOPE.findall(text)).get(scope, "")
-    names = {n: f"{folder}/{name}" if folder else name for n, name, folder in _FILE.findall(text)}
-    return Loc(names.get(file, fallback.file), line)
+    locations = {n: (int(line), scope, at) for n, line, scope, at in _LOCATION.findall(text)}
+    scopes = dict(_SCOPE.findall(text))
+    files = {n: f"{folder}/{name}" if folder else name for n, name, folder in _FILE.findall(text)}
+    number = found[1] if found else ""
+    while number in locations:
+        line, scope, number = locations[number]
+        file = files.get(scopes.get(scope, ""), fallback.file)
+        if not file.startswith(LIBRARIES):
+            return Loc(file, line)
+    return fallback
 
 
 _GEP = re.compile(r"^(%\S+) = getelementptr .*?, ptr ([^\s,]+)")

@@ -16,7 +16,7 @@ import threading
 import types as pytypes
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -123,19 +123,19 @@ class _Lines(debuginfo.DIBuilder):
         return self._known[key]
 
 
-_contexts: dict[object, Any] = {}
+_contexts: dict[bool | frozenset[str], Any] = {}
 
 
-def _target_context(fastmath: bool | frozenset[str], loop: bool = False) -> Any:
-    """Numba's CPU context with raw code generation; one for each setting, as each caches subroutines."""
-    if (fastmath, loop) not in _contexts:
+def _target_context(fastmath: bool | frozenset[str]) -> Any:
+    """The context of irad's target with raw code generation; one for each setting, as each caches subroutines."""
+    if fastmath not in _contexts:
         base = registry.cpu_target.target_context
         base.typing_context.refresh()
         base.refresh()  # before its copies: the first one sets up Numba's runtime
         context = base.subtarget(_internal_codegen=_RawCodegen(base.codegen()), DIBuilder=_Lines)
         context.__class__ = ScalarContext
-        _contexts[fastmath, loop] = adapted(context) if loop else context
-    return _contexts[fastmath, loop]
+        _contexts[fastmath] = adapted(context)
+    return _contexts[fastmath]
 
 
 def _flags(fastmath: bool | frozenset[str], loop: bool = False, boundscheck: bool = False) -> Any:
@@ -246,9 +246,9 @@ def _undo_folding(statement: Any) -> Any:
 def compile_ir(func_ir: Any, args: tuple[Any, ...], fastmath: bool | frozenset[str], returns: Any = None) -> Compiled:
     """Type and lower Numba IR, which is consumed. ``returns``: the result's type, where it is known."""
     session = current_session()
-    context = _target_context(fastmath, session.loop)
+    context = _target_context(fastmath)
     flags = _flags(fastmath, session.loop, session.boundscheck)
-    with _failures(), warnings.catch_warnings(), compiling_for(context) if session.loop else nullcontext():
+    with _failures(), warnings.catch_warnings(), compiling_for(context):
         warnings.simplefilter("ignore", errors.NumbaWarning)  # no source found, unused options: not the user's doing
         result = compiler.compile_ir(context.typing_context, context, func_ir, args, returns, flags, {})
     return Compiled(result)

@@ -1,12 +1,13 @@
 """Numba IR to Numba IR: captured values become arguments, calls of helpers pass them on.
 
 Also turned here: ``np.float64(x)`` into a mark that keeps the value float64 (Python scalars are weak, this is not),
-and ``np.where`` and powers by constants into intrinsics.
+and calls for which there are intrinsics, or names that Numba knows, into these.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 import operator
 from typing import Any
 
@@ -16,13 +17,23 @@ from irad.errors import IradError, NotDifferentiableError
 from irad.frontend.captures import MISSING, Capture, Statics, Unit, helper_function, loc_of, statements
 from irad.frontend.device import Device
 from irad.frontend.helpers import CALL_HELPER, HelperRef
-from irad.frontend.intrinsics import POWER, STRONG32, STRONG64, WHERE
+from irad.frontend.intrinsics import CLIP, POWER, STRONG32, STRONG64, WHERE
 from irad.frontend.numba_private import ir, numba_ir
 
 Key = tuple[int, str]
 
-INSTEAD = {(id(np.float64), 1): STRONG64, (id(np.float32), 1): STRONG32, (id(np.where), 3): WHERE}
-"""Intrinsics that stand for functions, by these and the number of arguments."""
+INSTEAD: dict[tuple[int, int], Any] = {
+    (id(np.float64), 1): STRONG64,
+    (id(np.float32), 1): STRONG32,
+    (id(np.where), 3): WHERE,
+    (id(np.clip), 3): CLIP,
+    (id(math.fmod), 2): np.fmod,
+    (id(pow), 2): POWER,
+}
+"""What stands for functions, by these and the number of arguments: irad's intrinsics, and what Numba knows."""
+
+if hasattr(math, "cbrt"):  # Python 3.11
+    INSTEAD[id(math.cbrt), 1] = np.cbrt
 
 
 class Emitter:

@@ -10,6 +10,7 @@ operation                    what Numba does, and what is done here
 ``x ** n``                   a loop of multiplications that may raise; here a mark, from which ``passes/ir/powers.py``
                              makes multiplications, where the exponent turns out to be a constant, or ``pow``
 ``n ** m`` (integers)        the same loop; here the same products without a loop, and nothing raised
+``np.logaddexp``             ``x + log(2)`` on a tie, which hides ``y``; here the general formula
 ============================ =======================================================================================
 
 They are put in place through :class:`ScalarContext`: whatever is lowered in it, directly or as the element of an array
@@ -19,6 +20,7 @@ expression, finds these implementations. Values are Numba's, bit for bit; powers
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -26,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir as llvmir
-from numba.core import cgutils, cpu, types
+from numba.core import cgutils, cpu, types, typing
 
 Lowering = Callable[[Any, Any, Any, Any], Any]
 """``(context, builder, signature, arguments)`` to a value, as everywhere in Numba."""
@@ -151,6 +153,19 @@ def _int_power(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.select(below, inverse, result)
 
 
+def _log_sum(exp: str, scale: float, context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """``log(exp(x) + exp(y))`` to some base: the larger of both and what the other adds to it."""
+    x, y = args
+    kind, type = sig.return_type, x.type
+    first = builder.fcmp_ordered(">", x, y)
+    apart = builder.fsub(x, y)
+    below = builder.select(first, builder.fneg(apart), apart)
+    added = context.get_function(math.log1p, typing.signature(kind, kind))(builder, [_call(builder, exp, below)])
+    total = builder.fadd(builder.select(first, x, y), builder.fmul(added, type(scale)))
+    # infinities of one sign are no number apart, and NaN is NaN
+    return builder.select(builder.fcmp_unordered("uno", apart, apart), builder.fadd(x, y), total)
+
+
 _FLOATS, _INTEGERS = (types.Float, types.Float), (types.Integer, types.Integer)
 _POWERS: tuple[tuple[tuple[Any, Any], Lowering], ...] = (
     ((types.Float, types.Integer), _power),
@@ -168,4 +183,11 @@ _OPERATIONS: dict[Any, tuple[tuple[tuple[Any, Any], Lowering], ...]] = {
     pow: _POWERS,
 }
 
-_LOOPS: dict[Any, dict[str, Lowering]] = {np.sign: {"f->f": _sign, "d->d": _sign}}
+_logaddexp = functools.partial(_log_sum, "exp", 1.0)
+_logaddexp2 = functools.partial(_log_sum, "exp2", 1 / math.log(2))
+
+_LOOPS: dict[Any, dict[str, Lowering]] = {
+    np.sign: {"f->f": _sign, "d->d": _sign},
+    np.logaddexp: {"ff->f": _logaddexp, "dd->d": _logaddexp},
+    np.logaddexp2: {"ff->f": _logaddexp2, "dd->d": _logaddexp2},
+}

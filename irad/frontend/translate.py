@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
+
+import numba
 
 from irad.errors import IradError, NotDifferentiableError
 from irad.frontend.signature import Loc
+
+LIBRARIES = (str(Path(numba.__file__).parent), "<irad>", "<dynamic>")
+"""Files, by the start of their names, in which no user wrote a line."""
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _PLACE = re.compile(r'(?:File "(?P<file>[^"]*)", line (?P<line>\d+)|at (?P<file2>\S+) \((?P<line2>\d+)\))')
@@ -46,6 +52,11 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
         "use scalars or a tuple, or pass a scratch array as an argument",
     ),
     (
+        r"NRT required but not enabled|required NRT",
+        "a local array or list is made",
+        "use scalars or a tuple, or pass a scratch array as an argument",
+    ),
+    (
         r"No implementation of function (.+) found for signature:\s*(?:>>> )?(.+)",
         "{1} cannot be compiled",
         "use what Numba supports in nopython mode",
@@ -56,7 +67,6 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
         "use what Numba supports in nopython mode",
     ),
     (r"[Vv]ariable '?([\w.]+)'? (?:is )?referenced before", "{0} is used before it is assigned", "assign it first"),
-    (r"NRT required but not enabled|required NRT", "a local array or list is made", "use scalars or a tuple"),
     (r"[Tt]oo many values|[Ww]rong number of|failed to unpack", "an unpacking does not fit", "name every element"),
 )
 
@@ -94,7 +104,7 @@ def _first_line(text: str) -> str:
 
 def _place(error: Any, text: str, fallback: Loc) -> Loc:
     loc = getattr(error, "loc", None)
-    if loc is not None and getattr(loc, "line", None):
+    if loc is not None and getattr(loc, "line", None) and not loc.filename.startswith(LIBRARIES):
         return Loc(loc.filename, loc.line)
     for found in _PLACE.finditer(text):
         line = found["line"] or found["line2"]

@@ -92,8 +92,8 @@ RULES: dict[str, Rule] = {
     "sub": Rule(lambda x, y: x - y, (lambda x, y, r: ONE, lambda x, y, r: -ONE), exact=True),
     "mul": Rule(lambda x, y: x * y, (lambda x, y, r: y, lambda x, y, r: x), exact=True),
     "div": Rule(lambda x, y: x / y, (lambda x, y, r: 1 / y, lambda x, y, r: -x / y / y), pole=True, exact=True),
-    "mod": Rule(np.remainder, (lambda x, y, r: ONE, lambda x, y, r: -np.floor(x / y)), exact=True),
-    "fmod": Rule(np.fmod, (lambda x, y, r: ONE, lambda x, y, r: -np.trunc(x / y)), exact=True),
+    "mod": Rule(np.remainder, (lambda x, y, r: ONE, lambda x, y, r: -np.rint((x - r) / y)), exact=True),
+    "fmod": Rule(np.fmod, (lambda x, y, r: ONE, lambda x, y, r: -np.rint((x - r) / y)), exact=True),
     "floordiv": Rule(np.floor_divide, _flat * 2, exact=True),
     "neg": Rule(lambda x: -x, (lambda x, r: -ONE,), exact=True),
     "pos": Rule(lambda x: x, (lambda x, r: ONE,), exact=True),
@@ -120,6 +120,10 @@ RULES: dict[str, Rule] = {
     "log": Rule(np.log, (lambda x, r: 1 / x,), pole=True),
     "log2": Rule(np.log2, (lambda x, r: 1 / (x * np.log(2)),), pole=True),
     "log10": Rule(np.log10, (lambda x, r: 1 / (x * np.log(10)),), pole=True),
+    "logaddexp": Rule(np.logaddexp, (lambda x, y, r: np.exp(x - r), lambda x, y, r: np.exp(y - r))),
+    "logaddexp2": Rule(np.logaddexp2, (lambda x, y, r: np.exp2(x - r), lambda x, y, r: np.exp2(y - r))),
+    "radians": Rule(np.radians, (lambda x, r: np.float64(np.pi / 180),)),
+    "degrees": Rule(np.degrees, (lambda x, r: np.float64(180 / np.pi),)),
     "log1p": Rule(np.log1p, (lambda x, r: 1 / (1 + x),), pole=True),
     "sin": Rule(np.sin, (lambda x, r: np.cos(x),)),
     "cos": Rule(np.cos, (lambda x, r: -np.sin(x),)),
@@ -146,7 +150,7 @@ ALIASES = {
     "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "floor_divide": "floordiv",
     "remainder": "mod", "negative": "neg", "positive": "pos", "absolute": "abs", "fabs": "abs", "power": "pow",
     "float_power": "pow", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh",
-    "arccosh": "acosh", "arctanh": "atanh",
+    "arccosh": "acosh", "arctanh": "atanh", "deg2rad": "radians", "rad2deg": "degrees",
 }  # fmt: skip
 """Names of the same functions in NumPy and ``math``."""
 

@@ -44,6 +44,17 @@ def test_values_are_numbas(body, dtype):
         np.testing.assert_array_equal(np.signbit(v)[real], np.signbit(expected)[real])
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("function", [np.logaddexp, np.logaddexp2])
+def test_sums_of_logarithms(function, dtype):
+    with np.errstate(over="ignore", under="ignore"):
+        x, y = (np.ravel(a) for a in np.meshgrid(np.array(EDGES, dtype), np.array(EDGES, dtype)))
+    v = np.zeros_like(x)
+    with np.errstate(all="ignore"):
+        run(kernel_of(f"np.{function.__name__}(x, y)"), v, x, y, 1)
+        np.testing.assert_allclose(v, function(x, y), rtol=4 * np.finfo(dtype).eps)
+
+
 def test_in_place():
     def kernel(v, w):
         i = points(v)

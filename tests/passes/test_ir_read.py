@@ -412,6 +412,24 @@ def test_numbas_own_code_is_placed_at_the_call() -> None:
     assert only(read_function(text, "f"), "fadd").loc == Loc("/home/u/kernel.py", 12)
 
 
+@pytest.mark.parametrize("file", ["<irad>", "<dynamic>"])
+def test_so_is_code_that_was_written_for_numba(file: str) -> None:
+    text = body("  %r = fadd double %x, %y, !dbg !8\n  ret void").replace(DEBUG, DEBUG.replace("/opt/helper.py", file))
+    assert only(read_function(text, "f"), "fadd").loc == Loc("/home/u/kernel.py", 12)
+
+
+def test_a_line_that_llvm_forgot_is_that_of_what_uses_the_result() -> None:
+    lines = """  %c = fneg double %x, !dbg !10
+      %cc = fneg double %y, !dbg !8
+      %d = fadd double %c, %c, !dbg !10
+      %e = fmul double %d, %c, !dbg !5
+      ret void"""
+    fn = read(lines)
+    assert [i.loc.line for i in fn.instrs() if i.loc] == [12, 4, 12, 12]
+    fn = read("  %c = fneg double %x, !dbg !10\n  ret void")
+    assert only(fn, "fneg").loc == Loc("/home/u/kernel.py", 10)
+
+
 def test_what_may_raise_is_placed_at_the_branch_that_leads_there() -> None:
     lines = """  %bad = icmp slt i64 %n, 0
       br i1 %bad, label %fail, label %done, !dbg !5
