@@ -77,7 +77,7 @@ def heat_3d_slices(A, B, k, steps):
 program(heat_3d_loops, heat_3d_slices, {"A": (4, 5, 4), "B": (4, 5, 4)}, k=0.125, steps=2)
 
 
-# Gauss-Seidel: each entry sees those already updated. As slices: the parts of a row that do not depend on each other ----
+# Gauss-Seidel: each entry sees those already updated. As slices: what of a row does not depend on the row itself
 
 
 def seidel_2d_loops(A, steps):
