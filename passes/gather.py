@@ -275,7 +275,8 @@ def _rows(
     e = Emit(fn)
     q: list[Value] = [fn.arg(f".i{d}") if d != inner else fn.arg(FROM) for d in range(param.rank)]
     access = Access(array, tuple(Index(d, LinExpr()) for d in range(param.rank)))
-    first, last = fn.arg(FROM), fn.arg(TO)
+    first: Value = fn.arg(FROM)
+    last: Value = fn.arg(TO)
 
     def at(k: Value) -> list[Value]:
         return [*q[:inner], k, *q[inner + 1 :]]
