@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from irad.passes.decisions import exact_decisions
+import pytest
+from irad.passes import rules
+from irad.passes.decisions import DECIDING, exact_decisions
+from irad.passes.expr import Expr
+from irad.passes.ir import ops
 from irad.passes.ir.model import Function
 from irad.passes.ir.read import read_function
 from irad.passes.ir.verify import verify
@@ -63,6 +67,57 @@ def test_selects_switches_and_addresses() -> None:
     )
     assert (got["a"], got["s"], got["b"], got["e"]) == ((), (), (), ())
     assert got["d"] == ("afn",)
+
+
+@pytest.mark.parametrize("name", sorted(DECIDING))
+def test_operands_of_functions_with_kinks_and_jumps(name: str) -> None:
+    function = ops.MATH[name]
+    types = ", ".join(["double"] * function.arity)
+    arguments = ", ".join(f"double %{'ab'[k]}" for k in range(function.arity))
+    got = flags(
+        f"""
+        declare double @{function.double}({types})
+        define double @f(double %x, double %y) {{
+          %p = fmul contract double %x, %y
+          %a = fsub contract double %p, %y
+          %b = fadd reassoc double %x, %y
+          %r = call contract double @{function.double}({arguments})
+          %s = fadd contract double %r, %x
+          ret double %s
+        }}"""
+    )
+    assert (got["p"], got["a"]) == ((), ())
+    assert (got["b"], got["r"], got["s"]) == (("reassoc",) if function.arity == 1 else (), ("contract",), ("contract",))
+
+
+def test_remainders_and_integers() -> None:
+    got = flags(
+        """
+        define double @f(double %x, double %y) {
+          %a = fmul contract double %x, %y
+          %r = frem contract double %a, %y
+          %b = fadd reassoc double %r, %y
+          %i = fptosi double %b to i64
+          %j = sitofp i64 %i to double
+          %s = fmul contract double %j, %r
+          ret double %s
+        }"""
+    )
+    assert (got["a"], got["r"], got["b"], got["s"]) == ((), (), (), ("contract",))
+
+
+def test_every_function_whose_derivative_chooses_a_side_decides() -> None:
+    """Those of which the table of derivatives compares operands, other than with the edge of what is defined."""
+    smooth = {"pow", "powi", "hypot", "atan2", "asinh", "lgamma", "tgamma"}
+
+    def compares(e: object) -> bool:
+        return isinstance(e, Expr) and (e.op.startswith("fcmp") or e.op == "where" or any(map(compares, e.args)))
+
+    chooses = {
+        name for name, row in rules.RULES.items() if name in ops.MATH and any(p and compares(p.expr) for p in row)
+    }
+    assert chooses, "the table is written otherwise now"
+    assert chooses - smooth <= DECIDING
 
 
 def test_through_local_variables_and_loops() -> None:
