@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from irad.autodiff import ForwardRun
 from irad.errors import AliasError, IradError, ShadowError
 from irad.kernel import Kernel
 from irad.launch.arrays import Array, overlap
+from irad.launch.bound import Bound
 from irad.launching import Operands
 from irad.specialise import Request, Specialisation
 from irad.wrt import Wanted, field_name, named, resolve
@@ -42,6 +44,7 @@ class Pullback:
         reads = sorted(forward.program.reads)
         self.copied: tuple[str, ...] = tuple(reads) if copy else ()
         self._values = {**values, **{n: _copy(values[n]) for n in self.copied}}
+        self._last: _Repeat | None = None
         self._prints = {} if copy else {n: _fingerprint(values[n]) for n in reads}
         self._seeds = {field_name(n): n for n in self._spec.written if self._spec.by_name[n].differentiable}
 
@@ -59,10 +62,16 @@ class Pullback:
             seeds, out = {**seeds, "out": out}, None
         if isinstance(accumulate, np.ndarray) and "accumulate" in self._seeds:
             seeds, accumulate = {**seeds, "accumulate": accumulate}, False
+        key = None
+        if not seed:
+            key = (bool(accumulate), *_identity(seeds), None, *_identity(out or {}))
+            if self._last is not None and self._last.key == key:
+                self._check_prints()
+                return self._last.run()
         given = self._given(seed, seeds)
         targets = self._targets(out or {}, given)
         self._check_prints()
-        return self._run(given, targets, bool(accumulate))
+        return self._run(given, targets, bool(accumulate), key)
 
     def _given(self, seed: tuple[Any, ...], seeds: Mapping[str, Any]) -> dict[str, Array]:
         """Seeds by parameter."""
@@ -119,7 +128,7 @@ class Pullback:
             targets[wanted.name] = array
         return targets
 
-    def _run(self, given: dict[str, Array], targets: dict[str, Array], accumulate: bool) -> Any:
+    def _run(self, given: dict[str, Array], targets: dict[str, Array], accumulate: bool, key: Any) -> Any:
         spec, asked = self._spec, {p for w in self._wanted for p in w.parameters}
         shadows: dict[str, Array] = {}
         keep, assign = set(), set()
@@ -150,7 +159,15 @@ class Pullback:
         launch = self._kernel.prepare_vjp(spec, operands, keep, assign)
         for array, seed in fill:
             array[...] = 0 if seed is None else seed
-        launch.run()
+        bound = launch.bind()
+        small = sum(shadows[w.parameters[0]].nbytes for w in self._wanted if w.parameters[0] in shadows) <= _SMALL
+        plain = not (fill or accumulate) and keep == self._active & set(spec.written)
+        if key is not None and plain and all(len(w.parameters) == 1 for w in self._wanted):
+            entries = [(w.name, w.parameters[0], w.name in targets) for w in self._wanted]
+            if small or all(mine or name in cells for _, name, mine in entries):
+                self._last = _Repeat(key, bound, entries, shadows, cells)
+                return self._last.run()
+        bound()
         for w in self._wanted:
             first, *others = w.parameters
             if first in cells:
@@ -172,6 +189,39 @@ class Pullback:
                     loc=self._loc,
                     remedy="irad.pullback(..., copy=True)",
                 )
+
+
+def _identity(arrays: Mapping[str, Any]) -> list[Any]:
+    """Says which arrays these are, and how they lie."""
+    return [(n, id(a), a.shape, a.strides) if isinstance(a, np.ndarray) else (n, None) for n, a in arrays.items()]
+
+
+_SMALL = 1 << 18
+"""Bytes up to which results are copied out of arrays that a launch is bound to, rather than bound to anew."""
+
+
+@dataclass
+class _Repeat:
+    """The last launch of a pullback, for a call with the same arrays. ``entries``: name of each result, parameter, and
+    whether it is an array of the caller."""
+
+    key: Any
+    bound: Bound
+    entries: list[tuple[str, str, bool]]
+    shadows: dict[str, Array]
+    cells: dict[str, Array]
+
+    def run(self) -> Any:
+        for cell in self.cells.values():
+            cell[0] = 0.0
+        self.bound()
+        results: dict[str, Any] = {}
+        for name, parameter, mine in self.entries:
+            if parameter in self.cells:
+                results[name] = float(self.cells[parameter][0])
+            else:
+                results[name] = self.shadows[parameter] if mine else self.shadows[parameter].copy(order="K")
+        return named("Cotangents", results)
 
 
 def usual_request(spec: Specialisation, asked: frozenset[str]) -> Request:

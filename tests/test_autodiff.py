@@ -475,3 +475,34 @@ def test_every_mixture_of_layouts_gives_the_same(case):
     expected[1:-1, :-2] -= expected[2:, 1:-1].copy()
     np.testing.assert_allclose(plain[2], expected, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(plain[4][1:-1], np.sum(w[1:-1, 1:-1] * d**2 * seed[1:-1, 1:-1], 0), rtol=1e-12)
+
+
+def test_pullback_repeated_with_the_same_arrays():
+    """What is remembered of a call: results are new arrays, seeds are read anew, scalars start at zero."""
+
+    @irad.kernel
+    def scaled(v, u, k):
+        i = irad.points(u)
+        v[i] = k * u[i] ** 2
+
+    u, seed = np.arange(4.0), np.ones(4)
+    back = irad.pullback(scaled, np.zeros(4), u, 2.0, wrt=("u", "k"))
+    first = back(v=seed)
+    kept = first.u.copy()
+    seed[:] = 3.0
+    second = back(v=seed)
+    np.testing.assert_array_equal(first.u, kept)
+    np.testing.assert_array_equal(second.u, 3 * kept)
+    assert second.k == 3 * first.k
+    out = np.full(4, np.nan)
+    for _ in range(3):
+        assert back(v=seed, out={"u": out}).u is out
+        np.testing.assert_array_equal(out, 3 * kept)
+        out[:] = np.nan
+    total = np.ones(4)
+    for n in (1, 2):
+        back(v=seed, out={"u": total}, accumulate=True)
+        np.testing.assert_array_equal(total, 1 + 3 * n * kept)
+    seed.shape = (2, 2)
+    with pytest.raises(irad.ShadowError):
+        back(v=seed)
