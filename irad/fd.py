@@ -117,7 +117,7 @@ class Operator:
         """The operator on a NumPy array, for use outside kernels. Raises ``IradError`` where the rank does not fit."""
         A = np.asarray(A)
         if reason := self.reason_against(A.ndim):
-            raise IradError(reason)
+            raise IradError(reason, remedy="see irad.fd for the operators of each rank")
         shape = [max(n - cut, 0) for n, cut in zip(A.shape, self.loss(A.ndim), strict=True)]
         parts = [
             (A[tuple(slice(o, o + n) for o, n in zip(offsets, shape, strict=True))], weight)

@@ -48,7 +48,9 @@ class Slot:
                 return self.holder[self.name]
             return getattr(self.holder, self.name)
         except (KeyError, AttributeError, ValueError):
-            raise IradError(f"the captured name {self.name} is no longer defined") from None
+            raise IradError(
+                f"the captured name {self.name} is no longer defined", remedy=f"define {self.name} before the launch"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,11 @@ def _check_attribute(statement: Any, statics: Statics) -> None:
     if isinstance(value, ir.Expr) and value.op == "getattr":
         base = statics.value(value.value)
         if isinstance(base, pytypes.ModuleType) and not hasattr(base, value.attr):
-            raise IradError(f"the module {base.__name__} has no {value.attr}", loc=loc_of(statement))
+            raise IradError(
+                f"the module {base.__name__} has no {value.attr}",
+                loc=loc_of(statement),
+                remedy=f"see dir({base.__name__})",
+            )
 
 
 def _check_container(name: str, value: object, statement: Any) -> None:

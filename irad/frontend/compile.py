@@ -167,5 +167,6 @@ def _argument_names(unit: Unit, arg_types: tuple[ParamType, ...]) -> tuple[str, 
         raise IradError(
             f"{unit.name} has {len(parameters)} parameters ({', '.join(parameters)}), {len(arg_types)} are given",
             loc=unit.loc,
+            remedy="give one argument for each",
         )
     return tuple(parameters)

@@ -194,7 +194,7 @@ class _Writer:
             raise NotDifferentiableError(f"{op.name} is applied to a scalar", loc=node.loc, remedy="apply it to arrays")
         rank, loc = self.statement.rank, expr.loc
         if reason := op.reason_against(rank):
-            raise NotDifferentiableError(reason, loc=node.loc, remedy="see the table in irad.fd")
+            raise NotDifferentiableError(reason, loc=node.loc, remedy="see irad.fd for the operators of each rank")
         base = shift or (0,) * rank
         terms = [
             (self.value(argument, tuple(map(operator.add, base, offsets)), node), weight)

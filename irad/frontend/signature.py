@@ -131,7 +131,7 @@ def typeof(value: Any) -> ParamType:
         return ScalarType("float")
     if isinstance(value, (int, np.integer)):
         if not -(2**63) <= int(value) < 2**63:
-            raise IradError(f"the integer {value} does not fit 64 bits")
+            raise IradError(f"the integer {value} does not fit 64 bits", remedy="pass it as a float")
         return ScalarType("int")
     raise IradError(
         f"a kernel cannot take a value of type {type(value).__name__}",

@@ -81,7 +81,7 @@ def may_raise(loc: Loc | None) -> NotDifferentiableError:
     return NotDifferentiableError(
         "the kernel may raise an exception",
         loc=loc,
-        remedy="remove raise, assert and what can fail (integer division by a value that may be 0, shape mismatches)",
+        remedy="remove raise, assert and what can fail (an index into a tuple, shapes that may not match)",
     )
 
 
