@@ -136,7 +136,7 @@ def _straight(func_ir: Any) -> list[Any]:
     raise NotDifferentiableError(
         "if, for, while, and, or cannot stand in a kernel of irad.fd statements",
         loc=loc_of(func_ir.blocks[label].terminator),
-        remedy="choose between values with np.where or in a helper (@irad.device), or write a point kernel (irad.interior)",
+        remedy="choose with np.where or in a helper (@irad.device), or write a point kernel (irad.interior)",
     )
 
 
