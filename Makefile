@@ -23,7 +23,7 @@ demo: venv
 	$(BIN)/python examples/diffusion3d.py
 
 test: venv
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 lint: venv
 	$(BIN)/ruff check .
