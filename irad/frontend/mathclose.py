@@ -1,12 +1,16 @@
 """Math-close kernels: reads ``target[selector] = expression`` statements into a graph of values.
 
-The kernel's Numba IR is one straight run of statements. Each assignment through a selector of ``irad.fd`` becomes a
-stage (``pointwise.py`` writes it out); everything between is a value that stages refer to. A value knows how many
-statements were complete when it was made, so that a temporary is never used after what it reads has been assigned.
+Each assignment through a selector of ``irad.fd`` becomes a stage (``pointwise.py`` writes it out); everything between
+is a value that stages refer to. A value knows how many statements were complete when it was made, so that a temporary
+is never used after what it reads has been assigned.
+
+Statements may stand under an ``if`` on scalars, which is the same for all points. What an ``if`` assigns is known
+within it; behind it, where it depends on the way that was taken, it is no value that a statement can use.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +28,8 @@ class Node:
     """A value of the kernel: the right-hand side that makes it and that side's operands by name of variable.
 
     ``epoch``: how many statements were complete before it. ``param``, ``index``: the parameter that it is, if any.
-    ``static``: its compile-time value, if it has one.
+    ``static``: its compile-time value, if it has one. ``several``: instead of all that, the name of a variable that
+    depends on the way that was taken.
     """
 
     value: Any
@@ -34,6 +39,7 @@ class Node:
     param: ParamInfo | None = None
     index: int = -1
     static: Any = MISSING
+    several: str = ""
 
     @property
     def array(self) -> ArrayType | None:
@@ -56,7 +62,7 @@ class Node:
 
 @dataclass(eq=False)
 class Statement:
-    """``target[selector] = value``, the ``number``-th of its kernel."""
+    """``target[selector] = value``, the ``number``-th of its kernel, in the block ``label``."""
 
     target: Node
     selector: Operator
@@ -64,6 +70,7 @@ class Statement:
     loc: Loc
     numba_loc: Any
     number: int
+    label: int
 
     @property
     def rank(self) -> int:
@@ -74,9 +81,10 @@ class Statement:
 
 @dataclass(eq=False)
 class Reading:
-    """A kernel as statements, in order."""
+    """A kernel as statements, in order, and the conditions on which its blocks branch."""
 
     statements: list[Statement] = field(default_factory=list)
+    conditions: dict[int, Node] = field(default_factory=dict)
 
     def written_between(self, array: str, first: int, last: int) -> Statement | None:
         """The statement among ``first <= number < last`` that assigns ``array``."""
@@ -98,19 +106,23 @@ def read(func_ir: Any, params: tuple[ParamInfo, ...]) -> Reading:
     """The statements of a prepared Numba IR."""
     statics = Statics(func_ir)
     reading = Reading()
-    values: dict[str, Node] = {}
-    for statement in _straight(func_ir):
-        number = len(reading.statements)
-        if isinstance(statement, ir.Assign):
-            values[statement.target.name] = _node(statement, values, statics, params, number)
-        elif isinstance(statement, ir.SetItem):
-            reading.statements.append(_statement(statement, values, number))
-        elif not isinstance(statement, (ir.Return, ir.Jump, ir.Del)):
-            raise NotDifferentiableError(
-                "this cannot stand among irad.fd statements",
-                loc=loc_of(statement),
-                remedy="keep to assignments through selectors, or write a point kernel (irad.interior)",
-            )
+    after: dict[int, dict[str, Node]] = {}
+    for label, sources in _forward(func_ir):
+        values = after[label] = _joined([after[source] for source in sources])
+        for statement in func_ir.blocks[label].body:
+            number = len(reading.statements)
+            if isinstance(statement, ir.Assign):
+                values[statement.target.name] = _node(statement, values, statics, params, number)
+            elif isinstance(statement, ir.SetItem):
+                reading.statements.append(_statement(statement, values, number, label))
+            elif isinstance(statement, ir.Branch):
+                reading.conditions[label] = _condition(statement, values)
+            elif not isinstance(statement, (ir.Return, ir.Jump, ir.Del)):
+                raise NotDifferentiableError(
+                    "this cannot stand among irad.fd statements",
+                    loc=loc_of(statement),
+                    remedy="keep to assignments through selectors, or write a point kernel (irad.interior)",
+                )
     if not reading.statements:
         raise NotDifferentiableError(
             "the kernel uses irad.fd operators but assigns nothing",
@@ -120,24 +132,46 @@ def read(func_ir: Any, params: tuple[ParamInfo, ...]) -> Reading:
     return reading
 
 
-def _straight(func_ir: Any) -> list[Any]:
-    """All statements in the order in which they run; refuses control flow."""
-    result: list[Any] = []
-    label, seen = min(func_ir.blocks), set()
-    while label not in seen:
-        seen.add(label)
-        block = func_ir.blocks[label]
-        result += block.body
-        if isinstance(block.terminator, ir.Return):
-            return result
-        if not isinstance(block.terminator, ir.Jump):
-            break
-        label = block.terminator.target
-    raise NotDifferentiableError(
-        "if, for, while, and, or cannot stand in a kernel of irad.fd statements",
-        loc=loc_of(func_ir.blocks[label].terminator),
-        remedy="choose with np.where or in a helper (@irad.device), or write a point kernel (irad.interior)",
-    )
+def _forward(func_ir: Any) -> Iterator[tuple[int, list[int]]]:
+    """Every block that is reached, behind those that lead to it, with these; refuses loops."""
+    sources: dict[int, list[int]] = {min(func_ir.blocks): []}
+    for label in sorted(func_ir.blocks):  # in the order of the source: only a loop goes back
+        if label not in sources:
+            continue
+        terminator = func_ir.blocks[label].terminator
+        for target in terminator.get_targets():
+            if target <= label:
+                raise NotDifferentiableError(
+                    "for and while cannot stand in a kernel of irad.fd statements",
+                    loc=loc_of(func_ir.blocks[target].terminator),
+                    remedy="write the statements out, or call the kernel in a loop",
+                )
+            sources.setdefault(target, []).append(label)
+        yield label, sources[label]
+
+
+def _joined(ways: list[dict[str, Node]]) -> dict[str, Node]:
+    """What variables are where several ways meet."""
+    if len(ways) < 2:
+        return dict(ways[0]) if ways else {}
+    values: dict[str, Node] = {}
+    for name in {name: None for way in ways for name in way}:
+        found = [way[name] for way in ways if name in way]
+        same = len(found) == len(ways) and all(node is found[0] for node in found)
+        first = found[0]
+        values[name] = first if same else Node(None, {}, first.epoch, first.loc, several=name)
+    return values
+
+
+def _condition(branch: Any, values: dict[str, Node]) -> Node:
+    condition = values[branch.cond.name]
+    if condition.reads_array:
+        raise NotDifferentiableError(
+            "an if on entries of an array in a kernel of irad.fd statements",
+            loc=loc_of(branch),
+            remedy="choose entry by entry, as in np.where(inn(T) > 0, d_xi(T), 0)",
+        )
+    return condition
 
 
 def _node(statement: Any, values: dict[str, Node], statics: Statics, params: Any, epoch: int) -> Node:
@@ -179,7 +213,7 @@ def _check_call(node: Node, call: Any) -> None:
             )
 
 
-def _statement(statement: Any, values: dict[str, Node], number: int) -> Statement:
+def _statement(statement: Any, values: dict[str, Node], number: int, label: int) -> Statement:
     loc = loc_of(statement)
     target = values[statement.target.name]
     selector = values[statement.index.name].static
@@ -201,7 +235,7 @@ def _statement(statement: Any, values: dict[str, Node], number: int) -> Statemen
         )
     if reason := selector.reason_against(target.array.rank):
         raise NotDifferentiableError(reason, loc=loc, remedy=f"irad.fd acts on arrays of rank 1 to {MAX_RANK}")
-    return Statement(target, selector, values[statement.value.name], loc, statement.loc, number)
+    return Statement(target, selector, values[statement.value.name], loc, statement.loc, number, label)
 
 
 def conforms(statement: Statement) -> tuple[Conform, ...]:

@@ -8,7 +8,7 @@ it, a temporary's its own.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, NoReturn
 
 from irad.errors import NotDifferentiableError
 from irad.fd import Operator
@@ -30,14 +30,55 @@ def stage_ir(func_ir: Any, reading: Reading, statement: Statement) -> Any:
     emit = writer.emitter
     writer.arguments = [emit.assign(ir.Arg(name, n, first.loc), first.loc) for n, name in enumerate(func_ir.arg_names)]
     writer.point = [emit.call(INDEX[axis], [], loc) for axis in range(statement.rank)]
+    blocks: dict[int, Any] = {}
+
+    def close(label: int, end: Any) -> None:
+        emit.body.append(end)
+        blocks[label] = ir.Block(first.scope, first.loc)
+        blocks[label].body = emit.body
+        emit.body, writer.known = [], {}
+
+    flow = _Flow(func_ir, statement.label)
+    for label in flow.open:
+        end = func_ir.blocks[label].terminator
+        if isinstance(end, ir.Branch):
+            condition = writer.value(reading.conditions[label], None, reading.conditions[label])
+            close(label, ir.Branch(condition, flow.then(end.truebr), flow.then(end.falsebr), end.loc))
+        else:
+            close(label, ir.Jump(flow.then(end.target), end.loc))
     value = writer.value(statement.value, None, statement.value)
     place = writer.place(statement.selector.offsets(statement.rank), loc)
     emit.body.append(ir.SetItem(writer.arguments[statement.target.index], place, value, loc))
-    result = emit.assign(ir.Expr.cast(emit.const(None, loc), loc), loc)
-    emit.body.append(ir.Return(result, loc))
-    block = ir.Block(first.scope, first.loc)
-    block.body = emit.body
-    return func_ir.derive({0: block}, loc=func_ir.loc)
+    for label in (statement.label, *([flow.out] if flow.open else [])):
+        result = emit.assign(ir.Expr.cast(emit.const(None, loc), loc), loc)
+        close(label, ir.Return(result, loc))
+    return func_ir.derive(blocks, loc=func_ir.loc)
+
+
+class _Flow:
+    """The part of a kernel's control flow that decides about the statement in the block ``label``: the blocks ``open``,
+    from which it may be reached or not, and ``out``, where it is not."""
+
+    def __init__(self, func_ir: Any, label: int) -> None:
+        self.label = label
+        self.out = max(func_ir.blocks) + 1
+        self.leading = {label}
+        self.open: list[int] = []
+        sure = {label}
+        for b in sorted((b for b in func_ir.blocks if b < label), reverse=True):
+            targets = set(func_ir.blocks[b].terminator.get_targets())
+            if targets & self.leading:
+                self.leading.add(b)
+                if targets <= sure:
+                    sure.add(b)
+                else:
+                    self.open.insert(0, b)
+        if min(func_ir.blocks) in sure:
+            self.open = []
+
+    def then(self, target: int) -> int:
+        """Where to go instead of a block of the kernel."""
+        return target if target in self.open else self.label if target in self.leading else self.out
 
 
 class _Writer:
@@ -65,6 +106,8 @@ class _Writer:
 
     def value(self, node: Node, shift: Shift | None, reader: Node) -> Any:
         """The value of ``node``, which ``reader`` takes as an operand."""
+        if node.several:
+            self.refuse_choice(node, reader)
         if node.array is not None:
             return self.entry(node, shift, reader)
         if node.param is not None:
@@ -73,6 +116,17 @@ class _Writer:
         if key not in self.known:
             self.known[key] = self.written(node, shift)
         return self.known[key]
+
+    def refuse_choice(self, node: Node, reader: Node) -> NoReturn:
+        """Values that depend on the way taken are no values of one statement."""
+        named = not node.several.startswith("$")
+        raise NotDifferentiableError(
+            f"{node.several.split('.')[0]} depends on an if"
+            if named
+            else "a choice (x if c else y, and, or) of values",
+            loc=reader.loc if reader is not node else self.statement.loc,
+            remedy="choose with np.where, or in a helper (@irad.device), or write a statement for each case",
+        )
 
     def entry(self, node: Node, shift: Shift | None, reader: Node) -> Any:
         """An entry of an array, under an operator."""

@@ -233,6 +233,20 @@ def with_choice(a, b):
     a[inn] = inn(b) if flag > 1 else 0.0
 
 
+def several_ways(a, b):
+    scale = 3.0
+    if flag > 1:
+        scale = 2.0
+        scale = scale + flag
+    a[inn] = scale * inn(b)
+
+
+def one_way(a, b):
+    if flag > 1:
+        scale = 2.0
+    a[inn] = scale * inn(b)
+
+
 def by_index(a, b):
     a[inn] = inn(b)
     a[0] = 1.0
@@ -325,9 +339,11 @@ def rank_four(q, r):
     [
         (bare, 1, "b stands without an operator"),
         (bare_factor, 1, "b stands without an operator"),
-        (with_if, 1, "if, for, while"),
-        (with_for, 1, "if, for, while"),
-        (with_choice, 1, "if, for, while"),
+        (with_if, 1, "an if on entries of an array"),
+        (with_for, 1, "for and while"),
+        (with_choice, 1, "a choice"),
+        (several_ways, 5, "scale depends on an if"),
+        (one_way, 3, "scale may be used before"),
         (by_index, 2, "assigned by index"),
         (no_selector, 1, "d does not select"),
         (wrong_rank, 1, "along y"),
