@@ -9,7 +9,9 @@ from collections.abc import Iterable
 
 from .ir.model import LinExpr
 
-DECLARATIONS = {f"llvm.{w}.i64": f"i64 @llvm.{w}.i64(i64, i64)" for w in ("smin", "smax")}
+DECLARATIONS = {f"llvm.{w}.i64": f"i64 @llvm.{w}.i64(i64, i64)" for w in ("smin", "smax", "sadd.sat")} | {
+    "llvm.smul.fix.sat.i64": "i64 @llvm.smul.fix.sat.i64(i64, i64, i32 immarg)"
+}
 """What the text of any :class:`Asm` may call."""
 
 SCALAR_LOOP = """\
@@ -66,6 +68,20 @@ class Asm:
         total = str(expr.const)
         for name, coeff in expr.terms:
             total = self.add(self.mul(names[name], str(coeff)), total)
+        return total
+
+    def add_saturated(self, a: str, b: str) -> str:
+        """The sum, or the number of 64 bits that is nearest to it."""
+        return a if b == "0" else b if a == "0" else self("call i64 @llvm.sadd.sat.i64(i64 {}, i64 {})", a, b)
+
+    def lin_saturated(self, expr: LinExpr, names: dict[str, str]) -> str:
+        """What ``lin`` gives, but an integer parameter as large as ``sys.maxsize`` does not become a small one."""
+        total = str(expr.const)
+        for name, coeff in expr.terms:
+            value = names[name]
+            if coeff != 1:
+                value = self("call i64 @llvm.smul.fix.sat.i64(i64 {}, i64 {}, i32 0)", value, str(coeff))
+            total = self.add_saturated(value, total)
         return total
 
     # loops ---------------------------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 Tests of ``i`` against numbers cut the integers into intervals, on each of which every test has one value (``i`` too,
 if the interval is a single number); so do tests against ``n`` plus a number. Two polynomials are equal if they are on
 all combinations of intervals that the bounds of the branch leave. LLVM, knowing ``i <= 0``, writes Python's negative
-index as ``0 if i == 0 else i + n``: no normal form sees that, this does.
+index as ``0 if i == 0 else i + n``: no normal form sees that, this does. Tests of an integer that all points share, as
+of ``k`` in ``A[i, k]``, are cut in the same way.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 
+from .boxes import linear
 from .core import threshold
 from .ir.model import Bounds, LinExpr
 from .polynomial import Atom, Poly, replaced
 
 MOST_CASES = 256
+SHARED = -1
 
 Family = tuple[int, tuple[tuple[str, int], ...]]
+"""An axis, and the names that its index is held against; or ``SHARED``, and the sum of names that is tested itself."""
+
 Interval = tuple[int | None, int | None]
 """``lo <= i < hi`` less the family's names; ``None``: no end."""
 
@@ -36,6 +41,11 @@ def cases(p: Poly, bounds: Sequence[Bounds], names: frozenset[str]) -> Iterator[
         if test is not None:
             axis, at, less = test
             tests.setdefault((axis, at.terms), []).append((a, at.const, less))
+            continue
+        shared = _shared(a, names)
+        if shared is not None:
+            terms, const, less = shared
+            tests.setdefault((SHARED, terms), []).append((a, const, less))
     families = list(tests)
     intervals = [list(_intervals(tests[f], _known(f, bounds))) for f in families]
     total = 1
@@ -51,13 +61,46 @@ def cases(p: Poly, bounds: Sequence[Bounds], names: frozenset[str]) -> Iterator[
 def _known(family: Family, bounds: Sequence[Bounds]) -> tuple[int | None, int | None, set[int]]:
     """The bounds that speak of a family: ends, and holes."""
     axis, terms = family
-    if axis >= len(bounds):
+    if not bounds:
         return None, None, set()
-    b = bounds[axis]
+    b = _of_sum(bounds[-1], terms) if axis == SHARED else bounds[axis]
     lo = [e.const for e in b.lo if e.terms == terms]
     hi = [e.const for e in b.hi if e.terms == terms]
     holes = {e.const for e in b.holes if e.terms == terms}
     return max(lo, default=None), min(hi, default=None), holes
+
+
+def _shared(a: Atom, names: frozenset[str]) -> tuple[tuple[tuple[str, int], ...], int, bool] | None:
+    """An indicator as a test of a sum of names: ``(terms, at, True)`` is ``sum < at``, with False it is ``sum >= at``;
+    of ``zero`` it is ``sum == at``."""
+    found = None if a.of is None else linear(a.of, names)
+    if found is None or found[0] or found[1].is_const:
+        return None
+    terms, sign = _upright(found[1])
+    at = -sign * found[1].const
+    if a.kind == "zero":
+        return terms, at, True
+    return (terms, at, True) if sign > 0 else (terms, at + 1, False)
+
+
+def _upright(e: LinExpr) -> tuple[tuple[tuple[str, int], ...], int]:
+    """The names of an expression with the first factor positive, and the sign that this took."""
+    sign = 1 if e.terms[0][1] > 0 else -1
+    return (e if sign > 0 else -e).terms, sign
+
+
+def _of_sum(b: Bounds, terms: tuple[tuple[str, int], ...]) -> Bounds:
+    """Bounds on 0, which are expressions, as bounds on the sum of names in them, in the form of ``_known``."""
+    lo, hi, holes = [], [], []
+    for e in (e for e in b.lo if not e.is_const and _upright(e)[0] == terms):  # e <= 0
+        sign = _upright(e)[1]
+        (hi if sign > 0 else lo).append(1 - e.const if sign > 0 else e.const)
+    for e in (e for e in b.hi if not e.is_const and _upright(e)[0] == terms):  # e > 0
+        sign = _upright(e)[1]
+        (lo if sign > 0 else hi).append(1 - e.const if sign > 0 else e.const)
+    for e in (e for e in b.holes if not e.is_const and _upright(e)[0] == terms):
+        holes.append(-_upright(e)[1] * e.const)
+    return Bounds(*(tuple(LinExpr(c, terms) for c in found) for found in (lo, hi, holes)))
 
 
 def _intervals(
@@ -86,9 +129,12 @@ def _on(p: Poly, chosen: list[tuple[Family, list[tuple[Atom, int, bool]], Interv
             else:
                 under = hi is not None and hi <= at
                 known[a] = Poly.number(int(under == less))
-        if lo is not None and hi == lo + 1:
-            value = LinExpr(lo, terms)
-            known.setdefault(Atom("point", axis=axis), _poly(value))
+        if lo is None or hi != lo + 1:
+            continue
+        if axis != SHARED:
+            known.setdefault(Atom("point", axis=axis), _poly(LinExpr(lo, terms)))
+        elif len(terms) == 1 and terms[0][1] == 1:
+            known.setdefault(Atom("name", terms[0][0]), Poly.number(lo))
     return replaced(p, known)
 
 

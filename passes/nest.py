@@ -212,7 +212,9 @@ def _call(a: Asm, fn: Function, point: list[str], sweep: Sweep, words: Words) ->
 
 
 def reduce_text(number: int, sweep: Sweep, tail: Tail, words: Words) -> str:
-    """LLVM text of ``@sweep<number>``, one tile, which adds the partial sums of ``sweep`` to their cotangents."""
+    """LLVM text of ``@sweep<number>``, one tile, which adds the partial sums of ``sweep`` to their cotangents.
+
+    A sum of a place that is not in the array is one of an access that was not executed: no point has added to it."""
     a = Asm()
     k_all = len(sweep.reductions)
     partials = a.word("%block", words.layout.at("partials.data"), "ptr")
@@ -237,13 +239,16 @@ def reduce_text(number: int, sweep: Sweep, tail: Tail, words: Words) -> str:
         if reduction.access is not None:
             elem = words.types[f"{reduction.param}'.elem"]
             names = {n: words.load(a, "%block", n) for index in reduction.access.dims for n, _ in index.offset.terms}
-            offset = "0"
+            offset, inside = "0", "true"
             for d, index in enumerate(reduction.access.dims):
-                x = a.lin(index.offset, names)
+                n = words.load(a, "%block", f"{reduction.param}.n{d}")
+                x = a.lin_saturated(index.offset, names)
                 if index.wraps:
-                    n = words.load(a, "%block", f"{reduction.param}.n{d}")
                     x = a("select i1 {}, i64 {}, i64 {}", a("icmp slt i64 {}, 0", x), a("add i64 {}, {}", x, n), x)
+                inside = a("and i1 {}, {}", inside, a("icmp ult i64 {}, {}", x, n))
                 offset = a.add(a.mul(x, words.load(a, "%block", f"{reduction.param}'.s{d}")), offset)
+            a.do(f"br i1 {{}}, label %cell{k}, label %past{k}", inside)
+            a.label(f"cell{k}")
             cell = a("getelementptr inbounds i8, ptr {}, i64 {}", cell, offset)
         size = ITEM_SIZE[elem]
         old = a(f"load {elem}, ptr {{}}, align {size}", cell)
@@ -251,5 +256,8 @@ def reduce_text(number: int, sweep: Sweep, tail: Tail, words: Words) -> str:
         total = a(f"fadd double {{}}, %s{k}", wide)
         new = total if elem == "double" else a("fptrunc double {} to float", total)
         a.do(f"store {elem} {{}}, ptr {{}}, align {size}", new, cell)
+        if reduction.access is not None:
+            a.do(f"br label %past{k}")
+            a.label(f"past{k}")
     a.do("ret void")
     return a.text(f"define void @sweep{number}(i64 %lo, i64 %hi, ptr %block)") + "\n"

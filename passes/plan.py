@@ -96,10 +96,10 @@ def _domain(a: Asm, stage: PlannedStage, words: Words) -> tuple[list[str], list[
 def _requirement(a: Asm, r: Requirement, domain: tuple[list[str], list[str]], names: dict[str, str]) -> str:
     """Whether a requirement fails; one that concerns no point holds."""
     lo, hi = _guarded(a, r.guard, domain, names)
-    off = a.lin(r.offset, names)
+    off = a.lin_saturated(r.offset, names)
     n = names[f"{r.array}.n{r.dim}"]
-    first = off if r.axis is None else a.add(lo[r.axis], off)
-    last = off if r.axis is None else a.add(a.add(hi[r.axis], "-1"), off)
+    first = off if r.axis is None else a.add_saturated(lo[r.axis], off)
+    last = off if r.axis is None else a.add_saturated(a.add(hi[r.axis], "-1"), off)
     if r.kind == "wraps":
         bad = a("icmp slt i64 {}, 0", first)
     elif r.kind == "collides":
@@ -118,9 +118,9 @@ def _guarded(
     """The smallest box around the points of the domain that a guard lets through."""
     lo, hi = [*domain[0], "0"], [*domain[1], "1"]
     for axis, b in enumerate(guard):
-        lo[axis] = a.extreme("smax", [lo[axis], *(a.lin(e, names) for e in b.lo)])
-        hi[axis] = a.extreme("smin", [hi[axis], *(a.lin(e, names) for e in b.hi)])
-        holes = [a.lin(e, names) for e in b.holes]
+        lo[axis] = a.extreme("smax", [lo[axis], *(a.lin_saturated(e, names) for e in b.lo)])
+        hi[axis] = a.extreme("smin", [hi[axis], *(a.lin_saturated(e, names) for e in b.hi)])
+        holes = [a.lin_saturated(e, names) for e in b.holes]
         for _ in holes:  # each round takes at least one of those off that are at an end
             for hole in holes:
                 at_lo = a("icmp eq i64 {}, {}", hole, lo[axis])
@@ -138,8 +138,8 @@ def _misfit(a: Asm, c: Conform, names: dict[str, str]) -> str:
 
 
 def _term(a: Asm, t: Term, domain: tuple[list[str], list[str]], names: dict[str, str]) -> str:
-    off = a.lin(t.offset, names)
-    return off if t.base is None else a.add(domain[t.base[0] == "hi"][t.base[1]], off)
+    off = a.lin_saturated(t.offset, names)
+    return off if t.base is None else a.add_saturated(domain[t.base[0] == "hi"][t.base[1]], off)
 
 
 def _ranges(
