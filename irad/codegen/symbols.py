@@ -17,7 +17,7 @@ _MATH = (
     "fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 lrint llrint lround llround modf nearbyint "
     "nextafter pow remainder rint round roundeven scalbn sin sincos sinh sqrt tan tanh tgamma trunc"
 )
-_MEMORY = "memcpy memmove memset memcmp"
+_MEMORY = "memcpy memmove memset memcmp malloc realloc free"
 _COMPILER = "__powidf2 __powisf2 __divti3 __modti3 __udivti3 __umodti3 __multi3 __extendhfsf2 __truncsfhf2 __truncdfhf2"
 _PYTHON = (
     "PyCell_Get PyDict_GetItem PyDict_New PyDict_SetItem PyErr_Clear PyErr_Occurred PyEval_RestoreThread "

@@ -356,7 +356,7 @@ class FunctionReader:
                 return Instr("call", type, args, callee=ops.math_callee(name, of), flags=flags)
         if kind == "memory" and const_value(args[-1]) != 0:
             raise refuse.unknown("a volatile memory access", self._loc(), "use ordinary arrays")
-        if kind in ("int", "memory", "mark"):
+        if kind in ("int", "memory", "heap", "mark"):
             return Instr("call", type, args, callee=callee)
         if callee in self.callable:
             return Instr("call", type, args, callee=callee)

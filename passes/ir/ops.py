@@ -190,6 +190,7 @@ _INT_CALL = re.compile(
 )
 _TEST = re.compile(r"llvm\.is\.fpclass\.f(?:32|64)")
 _MEMORY_CALL = re.compile(r"llvm\.(?:memset\.p0|memcpy\.p0\.p0|memmove\.p0\.p0)\.i(?:32|64)")
+_HEAP_CALL = re.compile(r"irad\.(?:alloc(?:\.zeroed)?|incref|decref|tape\.\w+)")
 _MARK = re.compile(r"irad\.(?:index\.\d|strong\.f(?:32|64))")
 _DROPPED = re.compile(
     r"llvm\.(?:assume|dbg\..*|lifetime\..*|experimental\.noalias\.scope\.decl|donothing|sideeffect|prefetch\..*"
@@ -197,11 +198,17 @@ _DROPPED = re.compile(
 )
 
 
+_KINDS = (
+    ("int", _INT_CALL), ("int", _TEST), ("memory", _MEMORY_CALL), ("heap", _HEAP_CALL), ("mark", _MARK),
+)  # fmt: skip
+
+
 def call_kind(callee: str) -> str:
-    """What a call is of: ``math``, ``int`` (integers and tests, no derivative), ``memory``, ``mark``, or ``""``."""
+    """What a call is of: ``math``, ``int`` (integers and tests, no derivative), ``memory``, ``heap`` (local arrays),
+    ``mark``, or ``""``."""
     if callee in _CALLEES:
         return "math"
-    for kind, pattern in (("int", _INT_CALL), ("int", _TEST), ("memory", _MEMORY_CALL), ("mark", _MARK)):
+    for kind, pattern in _KINDS:
         if pattern.fullmatch(callee):
             return kind
     return ""

@@ -15,7 +15,7 @@ from .model import Block, Const, Function, Global, Instr, Module, Value
 
 _PLAIN = re.compile(r"[A-Za-z._-][A-Za-z0-9._-]*")
 _PURE = "memory(none) nounwind willreturn"
-_ATTRIBUTES = {"math": _PURE, "mark": _PURE, "int": "", "memory": ""}
+_ATTRIBUTES = {"math": _PURE, "mark": _PURE, "int": "", "memory": "", "heap": "nounwind"}
 
 
 def quoted(name: str) -> str:
