@@ -27,6 +27,7 @@ from irad.errors import IradError, ShadowError
 from irad.kernel import Kernel
 from irad.launch.arrays import Array
 from irad.launching import Launch, Operands, prepare, sample
+from irad.loops import LoopRun, copied
 from irad.specialise import Request, Specialisation
 from irad.wrt import check_differentiable
 
@@ -121,8 +122,13 @@ class _Call:
         self.kernel.check(spec, self.values, shadows)
         for name in (*self.refuse_lost(frozenset((*self.shadows, *self.active))), *again):
             shadows[name] = np.zeros_like(self.values[name], subok=False)
-        cells = {name: np.zeros(1) for name in self.active}
         only_adjoint = all(isinstance(self.given.get(n), DuplicatedNoNeed) for n in spec.written)
+        if spec.is_loop:
+            result = self._reverse_loop(shadows, only_adjoint)
+            for name, target in again.items():
+                np.add(target, shadows[name], out=target)
+            return result
+        cells = {name: np.zeros(1) for name in self.active}
         request = Request("adjoint", frozenset((*shadows, *cells)))
         forward = ForwardRun(self.kernel, spec, self.values, request, run=not only_adjoint)
         adjoint = self.kernel.prepare_vjp(spec, Operands(self.values, shadows, cells, saved=forward.saved))
@@ -131,6 +137,22 @@ class _Call:
         for name, target in again.items():
             np.add(target, shadows[name], out=target)
         return tuple(float(cells[name][0]) for name in self.active)
+
+    def _reverse_loop(self, shadows: Mapping[str, Array], only_adjoint: bool) -> tuple[float, ...]:
+        """The same for a loop kernel. Shadows that lie otherwise than their arrays are copied there and back."""
+        values = dict(self.values)
+        if only_adjoint:
+            refuse_reading(self.kernel, self.spec)
+            values.update({n: copied(values[n]) for n in self.spec.written})
+        run = LoopRun(self.spec, values, frozenset((*shadows, *self.active)), shadows)
+        run.forward()
+        apart = [(shadow, run.shadows[n]) for n, shadow in shadows.items() if run.shadows[n] is not shadow]
+        for shadow, own in apart:
+            own[...] = shadow
+        run.backward()
+        for shadow, own in apart:
+            shadow[...] = own
+        return tuple(float(run.cells[name][0]) for name in self.active)
 
     def _shared_shadows(self, shadows: Mapping[str, Array]) -> dict[str, Array]:
         """Read arrays that are passed twice with one shadow: all but the first are summed apart and added."""
@@ -189,7 +211,7 @@ class ForwardRun:
         }
         self._steps: list[tuple[list[tuple[str, str]], Launch | None]] = []
         if not run:
-            self._refuse_reading(kernel, spec)
+            refuse_reading(kernel, spec)
             return
         cuts = sorted({0, len(spec.stages), *(stage for stage, _, _ in self.program.saves)})
         for first, end in itertools.pairwise(cuts):
@@ -205,15 +227,16 @@ class ForwardRun:
             if launch is not None:
                 launch.run()
 
-    @staticmethod
-    def _refuse_reading(kernel: Kernel, spec: Specialisation) -> None:
-        for name in spec.written:
-            if spec.by_name[name].read:
-                raise ShadowError(
-                    f"{name} is DuplicatedNoNeed, and {kernel.__name__} reads it: its adjoint needs the kernel to run",
-                    loc=spec.lowered.loc,
-                    remedy=f"Duplicated({name}, shadow)",
-                )
+
+def refuse_reading(kernel: Kernel, spec: Specialisation) -> None:
+    """Raise where an adjoint without a run needs what the kernel would have written."""
+    for name in spec.written:
+        if spec.by_name[name].read:
+            raise ShadowError(
+                f"{name} is DuplicatedNoNeed, and {kernel.__name__} reads it: its adjoint needs the kernel to run",
+                loc=spec.lowered.loc,
+                remedy=f"Duplicated({name}, shadow)",
+            )
 
 
 def _memory(a: Array) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from irad.errors import IradError
 from irad.launch.bound import Bound
 from irad.launching import Operands, prepare, sample
+from irad.loops import LoopRun, copied
 from irad.passes.layout import Program
 from irad.pullback import usual_request
 from irad.specialise import Request, Specialisation
@@ -37,7 +38,7 @@ def report(kernel: Kernel, args: Sequence[Any], wrt: Any, timed: bool = False) -
         f"{spec.lowered.name}({signature})",
         f"  {spec.lowered.loc}, {len(spec.stages)} statement{'s' if len(spec.stages) > 1 else ''}"
         if spec.lowered.kind == "math"
-        else f"  {spec.lowered.loc}, a point kernel",
+        else f"  {spec.lowered.loc}, a {spec.lowered.kind} kernel",
         f"  writes {', '.join(spec.written)}; reads {', '.join(p.name for p in spec.parameters if p.read)}",
         "kernel",
         *_sweeps(primal),
@@ -49,6 +50,11 @@ def report(kernel: Kernel, args: Sequence[Any], wrt: Any, timed: bool = False) -
         + _listing([f"{array} before statement {stage + 1}" for stage, array, _ in adjoint.saves], "nothing"),
         "  everything else is recomputed; no atomics, so the same bits for any number of threads",
     ]
+    if spec.is_loop:
+        lines[-2] = "  local arrays, and shadows of theirs, are kept until the adjoint is dropped"
+        if timed:
+            lines += _loop_timings(spec, values, request)
+        return "\n".join(lines)
     if timed:
         lines += _timings(kernel, spec, values, request)
     return "\n".join(lines)
@@ -73,6 +79,29 @@ def _timings(kernel: Kernel, spec: Specialisation, values: Mapping[str, Any], re
     yield f"timed: adjoint {_throughput(adjoint, moved)}"
 
 
+def _loop_timings(spec: Specialisation, values: Mapping[str, Any], request: Request) -> Iterator[str]:
+    """Times of a loop kernel, of the run that records and of the walk back, and the bytes recorded; on copies."""
+
+    def fresh() -> dict[str, Any]:
+        return {**values, **{n: copied(values[n]) for n in spec.written}}
+
+    def timed(make: Callable[[], Callable[[], None]]) -> float:
+        times: list[float] = []
+        until = time.perf_counter() + 0.2
+        while len(times) < 3 or (len(times) < 50 and time.perf_counter() < until):
+            call = make()
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+        return float(np.median(times)) * 1e6
+
+    yield f"timed: kernel {timed(lambda: prepare(spec, Request(), Operands(fresh())).bind()):.1f} us"
+    yield f"timed: recording {timed(lambda: LoopRun(spec, fresh(), request.active).forward):.1f} us"
+    run = LoopRun(spec, fresh(), request.active)
+    run.forward()
+    yield f"timed: adjoint {timed(lambda: run.backward):.1f} us; {run.record.nbytes / 2**20:.3g} MiB recorded"
+
+
 def _throughput(launch: Bound, moved: int) -> str:
     times: list[float] = []
     launch()
@@ -88,6 +117,8 @@ def _throughput(launch: Bound, moved: int) -> str:
 def _sweeps(program: Program) -> Iterator[str]:
     for number, title in enumerate(program.strategy, 1):
         yield f"  {number}. {title}"
+    if not program.flops_per_point and not program.bytes_per_point:
+        return
     yield f"  {program.bytes_per_point} bytes a point if every array is moved once, {program.flops_per_point} flops"
 
 

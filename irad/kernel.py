@@ -26,6 +26,7 @@ from irad.launch.bound import Bound
 from irad.launch.launcher import ArraySpec, Launcher, ScalarSpec, Spec, set_recording
 from irad.launch.variant import left_out
 from irad.launching import Launch, Operands, check_arrays, prepare, sample
+from irad.loops import LoopTangent, refuse_adjoint_alone
 from irad.specialise import Parameter, Request, Specialisation
 
 _KEPT = 8  # specialisations kept for one tuple of argument types: they differ in what is captured
@@ -73,7 +74,9 @@ class Kernel(Launcher):
         self._remember(spec, launch)
 
     def _remember(self, spec: Specialisation, launch: Launch) -> None:
-        """Let compiled code take calls like this one from now on."""
+        """Let compiled code take calls like this one from now on; it knows of no exceptions of a kernel's own."""
+        if spec.is_loop:
+            return
         with self._lock:
             if len(self.specs) >= _FAST or any(s.executable is launch.executable for s in self.specs):
                 return
@@ -181,6 +184,8 @@ class Kernel(Launcher):
         """What an adjoint with respect to ``active`` reads of the primal: arrays as the kernel leaves them, and
         ``(stage, array, alias)`` for arrays as they are before a stage."""
         spec = self.specialise(args)
+        if spec.is_loop:
+            refuse_adjoint_alone(spec)
         known = frozenset(active)
         program = sample(spec, Request("adjoint", known | spec.reached(known)), self.values(spec, args))
         return program.reads, program.saves
@@ -213,6 +218,8 @@ class Kernel(Launcher):
         self, spec: Specialisation, operands: Operands, keep_seed: Iterable[str] = (), assign: Iterable[str] = ()
     ) -> Launch:
         """The checked adjoint launch behind :meth:`bind_vjp`."""
+        if spec.is_loop:
+            refuse_adjoint_alone(spec)
         given, keep_seed, assign = frozenset((*operands.shadows, *operands.cells)), tuple(keep_seed), tuple(assign)
         loc = spec.lowered.loc
         for name in (*given, *keep_seed, *assign):
@@ -267,7 +274,7 @@ class Kernel(Launcher):
             spec, Operands(self.values(spec, args), tangents, tangents=scalar_tangents or {})
         ).bind()
 
-    def prepare_jvp(self, spec: Specialisation, operands: Operands) -> Launch:
+    def prepare_jvp(self, spec: Specialisation, operands: Operands) -> Launch | LoopTangent:
         """The checked tangent launch behind :meth:`bind_jvp`."""
         given = frozenset((*operands.shadows, *operands.tangents))
         for name in given:
@@ -282,6 +289,8 @@ class Kernel(Launcher):
         arrays.update({f"tangent of {name}": shadow for name, shadow in shadows.items()})
         written = {title for name in spec.written for title in (name, f"tangent of {name}")}
         check_arrays(arrays, written, loc)
+        if spec.is_loop:
+            return LoopTangent(spec, Operands(operands.values, shadows, tangents=operands.tangents))
         request = Request("tangent", frozenset((*given, *shadows)))
         return prepare(spec, request, Operands(operands.values, shadows, tangents=operands.tangents))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from irad.launch.executable import Executable, Plan
 from irad.launch.overlap import check_aliases
 from irad.launch.tables import Words
 from irad.launch.variant import choose
+from irad.loops import LoopBound
 from irad.passes.ir.model import ArrayParam, Param
 from irad.passes.layout import MAX_TILES, Program, Variant
 from irad.specialise import Request, Specialisation
@@ -53,10 +54,13 @@ class Launch:
     plan: Plan
     arrays: dict[str, Array]
     scalars: dict[str, str]
+    loop: Specialisation | None = None
 
     def bind(self) -> Bound:
-        """A callable that repeats the launch."""
-        return bind(self.executable, self.block, self.plan, self.arrays, self.scalars)
+        """A callable that repeats the launch; of a loop kernel, it raises what the kernel raises."""
+        bound = bind(self.executable, self.block, self.plan, self.arrays, self.scalars)
+        returns = self.loop is not None and self.executable.layout.size > len(self.executable.layout.words)
+        return cast("Bound", LoopBound(self.loop, bound)) if self.loop is not None and returns else bound
 
     def run(self) -> None:
         """Run it once."""
@@ -88,7 +92,8 @@ def prepare(spec: Specialisation, request: Request, operands: Operands) -> Launc
                 raise error(check.message, loc=check.loc, remedy=check.remedy)
         more = wraps.union(c.key for c in failed)
         if not failed:
-            return Launch(executable, variant, block, plan, arrays, {name: type for name, (type, _) in scalars.items()})
+            types = {name: type for name, (type, _) in scalars.items()}
+            return Launch(executable, variant, block, plan, arrays, types, spec if spec.is_loop else None)
         if more == wraps:
             raise IradError(f"irad made a launch that refuses itself: {failed[0].message}", loc=failed[0].loc)
         wraps = more

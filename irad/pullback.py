@@ -20,6 +20,7 @@ from irad.kernel import Kernel
 from irad.launch.arrays import Array, overlap
 from irad.launch.bound import Bound
 from irad.launching import Operands
+from irad.loops import LoopRun
 from irad.specialise import Request, Specialisation
 from irad.wrt import Wanted, field_name, named, resolve
 
@@ -38,12 +39,20 @@ class Pullback:
         request = usual_request(self._spec, asked)
         self._active = request.active
         kernel.check(self._spec, values)
-        forward = ForwardRun(kernel, self._spec, values, request)
-        forward.run()
-        self._saved = forward.saved
-        reads = sorted(forward.program.reads)
+        self._loop: LoopRun | None = None
+        if self._spec.is_loop:
+            self._loop = LoopRun(self._spec, values, self._active)
+            self._loop.forward()
+            reads = self._loop.reads
+        else:
+            forward = ForwardRun(kernel, self._spec, values, request)
+            forward.run()
+            self._saved = forward.saved
+            reads = sorted(forward.program.reads)
         self.copied: tuple[str, ...] = tuple(reads) if copy else ()
         self._values = {**values, **{n: _copy(values[n]) for n in self.copied}}
+        if self._loop is not None:
+            self._loop.keep(self.copied)
         self._last: _Repeat | None = None
         self._prints = {} if copy else {n: _fingerprint(values[n]) for n in reads}
         self._seeds = {field_name(n): n for n in self._spec.written if self._spec.by_name[n].differentiable}
@@ -128,7 +137,32 @@ class Pullback:
             targets[wanted.name] = array
         return targets
 
+    def _run_loop(self, run: LoopRun, given: dict[str, Array], targets: dict[str, Array], accumulate: bool) -> Any:
+        """The walk back through the record of a loop kernel, on shadows that stay here."""
+        results: dict[str, Any] = {}
+        with run.lock:
+            for name, shadow in run.shadows.items():
+                shadow[...] = given.get(name, 0)
+            for cell in run.cells.values():
+                cell[...] = 0
+            run.backward()
+            for w in self._wanted:
+                first, *others = w.parameters
+                if first in run.cells:
+                    results[w.name] = float(run.cells[first][0])
+                    continue
+                for name in others:
+                    run.shadows[first] += run.shadows[name]
+                target = targets.get(w.name)
+                if target is None:
+                    target = np.zeros_like(self._values[first], subok=False)
+                target[...] = target + run.shadows[first] if accumulate else run.shadows[first]
+                results[w.name] = target
+        return named("Cotangents", results)
+
     def _run(self, given: dict[str, Array], targets: dict[str, Array], accumulate: bool, key: Any) -> Any:
+        if self._loop is not None:
+            return self._run_loop(self._loop, given, targets, accumulate)
         spec, asked = self._spec, {p for w in self._wanted for p in w.parameters}
         shadows: dict[str, Array] = {}
         keep, assign = set(), set()

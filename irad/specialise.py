@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 
 from irad import frontend
 from irad.codegen.cpu import compile_text
-from irad.errors import NotDifferentiableError, ShadowError
+from irad.errors import ShadowError
 from irad.frontend import ArrayType, Capture, Lowered, Options, ParamInfo, ScalarType, lower
 from irad.frontend.signature import ParamType
 from irad.launch.executable import Executable
 from irad.passes.fuse import EPILOGUES, fuse
-from irad.passes.ir.model import ArrayParam, Param, ScalarParam
+from irad.passes.ir.model import ArrayParam, Function, Param, ScalarParam
 from irad.passes.layout import AdjointSpec, Blend, Check, Conform, Program, Variant
+from irad.passes.loop_function import loop_function
+from irad.passes.loop_program import adjoint_loop, loop_reached, loop_touched, primal_loop, tangent_loop
 from irad.passes.program import (
     NotFused,
     Stage,
@@ -57,7 +59,8 @@ class Parameter:
 class Request:
     """Which program of a kernel is wanted.
 
-    ``mode``: ``"primal"``, ``"tangent"`` or ``"adjoint"``. ``active``: parameters that carry derivatives.
+    ``mode``: ``"primal"``, ``"tangent"`` or ``"adjoint"``; of a loop kernel also ``"augmented"`` and ``"reverse"``.
+    ``active``: parameters that carry derivatives.
     ``keep_seed``, ``assign``, ``blend``: see ``passes/layout.py``. ``stages``: of the primal, the first and the end of
     its part. ``fuse``: the array that the kernel writes and that is not stored, the state, and an epilogue by name
     (``passes/fuse.py``).
@@ -81,13 +84,9 @@ class Specialisation:
         self.types = types
         self.cache = cache
         self.lowered: Lowered = lower(function, types, options)
-        if self.lowered.kind == "loop":
-            raise NotDifferentiableError(
-                f"{self.lowered.name} names no launch domain: kernels that loop themselves are not supported",
-                loc=self.lowered.loc,
-                remedy="i, j = irad.interior(A) (or points, domain) at its beginning, and the body for one point",
-            )
+        self.is_loop = self.lowered.kind == "loop"
         self.params: tuple[Param, ...] = tuple(_param(p) for p in self.lowered.params)
+        self.loop = self._loop_function() if self.is_loop else None
         self.stages: tuple[Stage, ...] = tuple(
             prepare_stage(
                 s.text,
@@ -100,9 +99,13 @@ class Specialisation:
                 [_conform(c) for c in s.conforms],
             )
             for s in self.lowered.stages
+            if not self.is_loop
         )
-        read = {n for s in self.stages for n in s.point.read}
-        written = {n for s in self.stages for n in s.point.written}
+        if self.loop is not None:
+            read, written = loop_touched(self.loop, self.params)
+        else:
+            read = frozenset(n for s in self.stages for n in s.point.read)
+            written = frozenset(n for s in self.stages for n in s.point.written)
         self.parameters = tuple(
             Parameter(p.name, p.type, p.capture, p.name in read or isinstance(p.type, ScalarType), p.name in written)
             for p in self.lowered.params
@@ -116,6 +119,25 @@ class Specialisation:
         self._keepable: dict[str, bool] = {}
         self._fused: dict[tuple[str, str, str], tuple[tuple[Stage, ...], tuple[Param, ...]] | None] = {}
         self._reached: dict[frozenset[str], frozenset[str]] = {}
+        self._adjoints: dict[frozenset[str], tuple[Program, Program]] = {}
+
+    def _loop_function(self) -> Function:
+        (stage,) = self.lowered.stages
+        weak = frozenset(p.name for p in self.params if isinstance(p, ScalarParam) and p.weak)
+        return loop_function(stage.text, stage.name, weak)
+
+    def loop_program(self, mode: str, active: frozenset[str] = frozenset()) -> Program:
+        """A program of a loop kernel: ``"primal"``, ``"tangent"``, ``"augmented"`` (the run that records) or
+        ``"reverse"`` (also ``"adjoint"``)."""
+        assert self.loop is not None
+        with self._lock:
+            if mode == "primal":
+                return primal_loop(self.loop, self.params)
+            if mode == "tangent":
+                return tangent_loop(self.loop, self.params, active)
+            if active not in self._adjoints:
+                self._adjoints[active] = adjoint_loop(self.loop, self.params, active)
+            return self._adjoints[active][mode != "augmented"]
 
     def fresh(self) -> bool:
         """Whether what the kernel captures is still what it was compiled for."""
@@ -123,6 +145,8 @@ class Specialisation:
 
     def program(self, request: Request, variant: Variant) -> Program:
         """The LLVM text of a launch."""
+        if self.is_loop:
+            variant = Variant()  # loop kernels take any strides
         key = (request, variant)
         with self._lock:
             if key not in self._programs:
@@ -138,6 +162,8 @@ class Specialisation:
 
     def executable(self, request: Request, variant: Variant) -> Executable:
         """The compiled launch."""
+        if self.is_loop:
+            variant = Variant()
         key = (request, variant)
         with self._lock:
             if key not in self._executables:
@@ -155,11 +181,16 @@ class Specialisation:
         """Arrays into which the kernel stores values that depend on ``active``, over all its stages."""
         with self._lock:
             if active not in self._reached:
-                self._reached[active] = reached([s.point for s in self.stages], active)
+                if self.loop is not None:
+                    self._reached[active] = loop_reached(self.loop, self.params, active) - (active - set(self.written))
+                else:
+                    self._reached[active] = reached([s.point for s in self.stages], active)
             return self._reached[active]
 
     def keepable(self, name: str) -> bool:
         """Whether an adjoint can leave the shadow of a written array as it is."""
+        if self.is_loop:
+            return False
         with self._lock:
             if name not in self._keepable:
                 self._keepable[name] = keepable(self.stages, name)
@@ -167,6 +198,8 @@ class Specialisation:
 
     def fused(self, rate: str, state: str, epilogue: str) -> tuple[tuple[Stage, ...], tuple[Param, ...]] | None:
         """The stages and parameters of the kernel with an epilogue; ``None`` where it cannot be fused."""
+        if self.is_loop:
+            return None
         key = (rate, state, epilogue)
         with self._lock:
             if key not in self._fused:
@@ -194,6 +227,8 @@ class Specialisation:
         return found
 
     def _make(self, request: Request, variant: Variant) -> Program:
+        if self.is_loop:
+            return self.loop_program(request.mode, request.active)
         stages, params = self.parts(request)
         if request.mode == "primal":
             first, end = request.stages or (0, len(stages))

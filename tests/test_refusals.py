@@ -171,14 +171,30 @@ def test_loop_of_data_dependent_length():
     )  # fmt: skip
 
 
-def test_kernel_without_domain():
+def test_adjoint_of_a_loop_kernel_without_a_run():
     @irad.kernel
     def loops(v, u):  # loops
         for i in range(len(v)):
             v[i] = u[i]
 
+    v, u, w = np.zeros(6), ramp(), np.ones(6)
+    refused(
+        irad.NotDifferentiableError,
+        lambda: loops.bind_vjp((v, u), {"v": w, "u": np.zeros(6)}),
+        v, u, w,
+        remedy="irad.pullback",
+    )  # fmt: skip
+
+
+def test_arrays_in_a_list_of_a_loop_kernel():
+    @irad.kernel
+    def listed(v, u):
+        both = [u, v]  # a list
+        for a in both:
+            v[0] += a[1]
+
     v, u = np.zeros(6), ramp()
-    refused(irad.NotDifferentiableError, lambda: loops(v, u), v, u, remedy="irad.interior")
+    refused(irad.NotDifferentiableError, lambda: listed(v, u), v, u)
 
 
 def test_kernel_that_calls_a_kernel():

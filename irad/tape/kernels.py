@@ -61,6 +61,8 @@ def overwrites(kernel: Any, args: Sequence[Any], name: str) -> bool:
     if not hasattr(kernel, "specialise"):
         return False
     stages = [stage.point for stage in kernel.specialise(args).stages]
+    if not stages:  # a loop kernel: nothing is known of the order of its reads and writes
+        return False
     if any(name in point.read for point in stages):
         return False
     for point in stages:
