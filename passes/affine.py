@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import IradError, NotDifferentiableError
-from .boxes import Regions, linear
+from .boxes import Regions
 from .cases import cases, equal
 from .integers import Integers
 from .ir.model import (
@@ -33,6 +33,7 @@ from .ir.model import (
     Value,
 )
 from .ir.ops import call_kind
+from .linear import linear
 from .own import index_values
 from .polynomial import Atom, Poly, below
 from .simplify import dce

@@ -9,32 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .cases import cases, equal
 from .integers import Integers
 from .ir.const import const_value
 from .ir.graph import post_dominators, predecessors, reverse_postorder
 from .ir.model import Block, Bounds, Function, Instr, LinExpr, Value
+from .linear import linear
 from .polynomial import Poly
-
-
-def linear(p: Poly, names: frozenset[str]) -> tuple[dict[int, int], LinExpr] | None:
-    """A polynomial as coefficients of the point's axes and a rest that is the same for all points.
-
-    ``names``: parameters that may be in the rest. ``None`` where it is not of this form.
-    """
-    axes: dict[int, int] = {}
-    const, terms = 0, {}
-    for m, c in p.terms:
-        if not m:
-            const = c
-        elif len(m) > 1:
-            return None
-        elif m[0].kind == "point":
-            axes[m[0].axis] = c
-        elif m[0].kind == "name" and m[0].name in names:
-            terms[m[0].name] = c
-        else:
-            return None
-    return axes, LinExpr.of(const, terms)
 
 
 class Regions:
@@ -48,6 +29,7 @@ class Regions:
         self.preds = predecessors(fn)
         self.everywhere = post_dominators(fn).get(fn.blocks[0], set())
         self.known: dict[Block, tuple[Bounds, ...]] = {}
+        self.here: list[Bounds] = []  # what is known where the condition at hand is tested
         for b in self.place:
             self.known[b] = self._bounds(b)
 
@@ -65,10 +47,11 @@ class Regions:
             if self.place.get(p, len(self.place)) >= self.place[block]:
                 continue  # unreachable, or a jump back: what held at the entry of a loop holds in it
             before = list(self.bounds(p)) or [Bounds()] * (self.rank + 1)
+            self.here = before
             for condition, truth in self._edge(p, block):
                 for axis, b in self._facts(condition, truth):
                     before[axis] = _both(before[axis], b)
-            found.append(before)
+            found.append(_carried(before))
         if not found:
             return ()
         joined = [_either([f[axis] for f in found]) for axis in range(self.rank + 1)]
@@ -142,7 +125,7 @@ class Regions:
 
     def _below(self, p: Poly) -> Iterator[tuple[int, Bounds]]:
         """``p < 0`` for a ``p`` with at most one axis."""
-        found = linear(p, self.names)
+        found = self._linear(p)
         if found is None or len(found[0]) > 1:
             return
         (axis, c), rest = next(iter(found[0].items()), (self.rank, 1)), found[1]
@@ -151,14 +134,34 @@ class Regions:
         elif c == -1:  # rest < i
             yield axis, Bounds(lo=(rest + 1,))
 
+    def _linear(self, p: Poly) -> tuple[dict[int, int], LinExpr] | None:
+        """``p``, or what it equals in all cases that are left here."""
+        for q in dict.fromkeys(cases(p, self.here, self.names)) if p.has_cases else ():
+            if not q.has_cases and equal(p, q, self.here, self.names):
+                p = q
+                break
+        return linear(p, self.names)
+
     def _zero(self, p: Poly, truth: bool) -> Iterator[tuple[int, Bounds]]:
-        found = linear(p, self.names)
+        found = self._linear(p)
         if found is None or len(found[0]) > 1:
             return
         (axis, c), rest = next(iter(found[0].items()), (self.rank, 1)), found[1]
         if c in (1, -1):
             at = -rest if c == 1 else rest
             yield axis, Bounds(lo=(at,), hi=(at + 1,)) if truth else Bounds(holes=(at,))
+
+
+def _carried(bounds: list[Bounds]) -> list[Bounds]:
+    """Where ``i == 2``, what is known of 0 is known of ``i - 2``: LLVM has made ``i + 1 < n`` into ``3 < n`` there."""
+    *axes, zero = bounds
+    result = []
+    for b in axes:
+        value = next((e for e in b.lo if e + 1 in b.hi), None)
+        if value is not None:
+            b = _both(b, Bounds(*(tuple(e + value for e in side) for side in (zero.lo, zero.hi, zero.holes))))
+        result.append(b)
+    return [*result, zero]
 
 
 def _both(a: Bounds, b: Bounds) -> Bounds:

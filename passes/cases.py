@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 
-from .boxes import linear
-from .core import threshold
 from .ir.model import Bounds, LinExpr
+from .linear import linear, threshold
 from .polynomial import Atom, Poly, replaced
 
 MOST_CASES = 256

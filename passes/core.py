@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .boxes import linear
 from .integers import Integers
 from .ir.const import int_const
 from .ir.model import ArrayParam, Function, LinExpr, PointFn, ScalarParam
 from .layout import Range, Term
+from .linear import threshold
 from .polynomial import Atom, Poly, replaced
 from .simplify import dce
 
@@ -100,22 +100,6 @@ def core_of(pf: PointFn, wrapped: Iterable[tuple[int, LinExpr]]) -> Core:
             elif len(at.terms) == 1 and at.terms[0][0] in extents and at.terms[0][1] == 1:
                 sides[Side(axis, at, False)] = None
     return Core(pf.rank, tuple(sides), names, extents)
-
-
-def threshold(a: Atom, names: frozenset[str]) -> tuple[int, LinExpr, bool] | None:
-    """An indicator as a test of one index: ``(axis, at, True)`` is ``i < at``, with False it is ``i >= at``; of
-    ``zero`` it is ``i == at``. ``None`` for all others."""
-    if a.of is None:
-        return None
-    found = linear(a.of, names)
-    if found is None or len(found[0]) != 1:
-        return None
-    ((axis, c),), rest = found[0].items(), found[1]
-    if c not in (1, -1):
-        return None
-    if a.kind == "zero":
-        return axis, -rest if c == 1 else rest, True
-    return (axis, -rest, True) if c == 1 else (axis, rest + 1, False)
 
 
 def _least(start: LinExpr, at: LinExpr, kind: str) -> bool:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from .boxes import linear
 from .build import Builder
 from .integers import Integers
 from .ir.const import int_const
@@ -36,6 +35,7 @@ from .ir.model import (
     ScalarParam,
     Value,
 )
+from .linear import linear
 from .own import lin_value, zero_of
 from .polynomial import Poly, below, choose
 from .simplify import dce
