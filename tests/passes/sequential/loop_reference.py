@@ -39,7 +39,7 @@ class Reference:
         self.arrays = {name: [Dual(float(x), next(units)) for x in v] for name, v in arrays.items()}
         self.integers = [int(i) for i in integers]
         self.vars: dict[str, Any] = {v: Dual(0.5 if v == "x0" else 0.0, self.zero) for v in FLOAT_VARS}
-        self.vars |= {v: 0 for v in INT_VARS} | {"a": Dual(a, next(units)), "n": n}
+        self.vars |= dict.fromkeys(INT_VARS, 0) | {"a": Dual(a, next(units)), "n": n}
         self.vars |= {f"j{k}": 0 for k in range(6)}
         self.largest = 1.0
         self.steps = 0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from loop_language import FLOAT_ARRAYS, FLOAT_VARS, INT_VARS, N, Node
-
 from irad.passes.ir.const import float_const
 from irad.passes.ir.model import ArrayParam, Param, ScalarParam
+from loop_language import FLOAT_ARRAYS, FLOAT_VARS, INT_VARS, N, Node
 
 PARAMS: tuple[Param, ...] = (
     *(ArrayParam(name, elem, 1) for name, elem in FLOAT_ARRAYS.items()),
