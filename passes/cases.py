@@ -90,7 +90,9 @@ def _upright(e: LinExpr) -> tuple[tuple[tuple[str, int], ...], int]:
 
 def _of_sum(b: Bounds, terms: tuple[tuple[str, int], ...]) -> Bounds:
     """Bounds on 0, which are expressions, as bounds on the sum of names in them, in the form of ``_known``."""
-    lo, hi, holes = [], [], []
+    lo: list[int] = []
+    hi: list[int] = []
+    holes: list[int] = []
     for e in (e for e in b.lo if not e.is_const and _upright(e)[0] == terms):  # e <= 0
         sign = _upright(e)[1]
         (hi if sign > 0 else lo).append(1 - e.const if sign > 0 else e.const)
