@@ -1,4 +1,4 @@
-"""The programs themselves: both versions compute the same, and their derivatives are what complex steps say."""
+"""Programs of stencils, weather models and flows: both versions compute the same, and have the oracle's derivatives."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import stencils  # noqa: F401
 import weather  # noqa: F401
 from catalogue import PROGRAMS, Program, Values
 
+import irad
 from irad import oracle
 
 ALL = [pytest.param(p, id=name) for name, p in PROGRAMS.items()]
@@ -52,3 +53,28 @@ def test_the_oracle_against_differences(case: Program, version: str) -> None:
         difference = (up[name] - down[name]) / (2 * h)
         size = max(1.0, float(np.abs(difference).max()))
         np.testing.assert_allclose(found.derivatives[name], difference, rtol=1e-6, atol=1e-7 * size, err_msg=name)
+
+
+@pytest.mark.parametrize("version", ["loops", "slices"])
+@pytest.mark.parametrize("case", ALL)
+def test_derivatives(case: Program, version: str) -> None:
+    """The program as it stands, in both modes, against the oracle."""
+    function, values, wrt = getattr(case, version), case.arguments(), tuple(case.floats)
+    kernel = irad.kernel(function)
+    rng = np.random.default_rng(4)
+    run = copied(values)
+    back = irad.pullback(kernel, *run.values(), wrt=wrt)
+    for name, expected in after(function, values).items():
+        np.testing.assert_allclose(run[name], expected, rtol=1e-13, atol=1e-13, err_msg=name)
+    seeds = {n: rng.uniform(-1, 1, values[n].shape) for n in kernel.specialise(tuple(values.values())).written}
+    found = back(seeds)._asdict()
+    reverse = oracle.vjp(function, tuple(values.values()), seeds)
+    for name in wrt:
+        error = np.abs(found[name] - reverse.derivatives[name])
+        assert np.all(error <= 1e-10 * np.asarray(reverse.scales[name])), name
+    tangents = {n: np.asarray(rng.uniform(-1, 1, np.shape(values[n])))[()] for n in wrt}
+    out = irad.pushforward(kernel, *copied(values).values(), wrt=wrt)(tangents)._asdict()
+    forward = oracle.jvp(function, tuple(values.values()), tangents)
+    for name, tangent in out.items():
+        error = np.abs(tangent - forward.derivatives[name])
+        assert np.all(error <= 1e-10 * forward.scales[name]), name
