@@ -189,7 +189,8 @@ class Integers:
             return self._opaque(i, LOOP)
         total = Poly()
         last = Poly.number(1)
-        entries = [(p, v) for p, v in zip(i.targets, i.operands, strict=True) if p in self.place]
+        # a switch may lead here in several of its cases: an entry each, and one in ``taken`` for all of them
+        entries = list({p: v for p, v in zip(i.targets, i.operands, strict=True) if p in self.place}.items())
         for p, v in entries[:-1]:
             total = total + taken[p] * self.of(v)
             last = last - taken[p]
