@@ -368,12 +368,17 @@ def kernel(
     """Make a function that mutates arrays a kernel, with an exact adjoint.
 
     The function names a launch domain (``irad.interior``, ``irad.points``, ``irad.domain``) and says what happens at
-    one point, or consists of statements over the operators of ``irad.fd``. It takes arrays of rank 1 to 4 with any
-    strides, floats, integers and booleans, and is compiled for the types of each call.
+    one point, or consists of statements over the operators of ``irad.fd``, or is a *loop kernel*: ordinary Numba code,
+    run as it is written, with any control flow, local arrays, slices and whole-array expressions. It takes arrays of
+    rank 1 to 4 with any strides, floats, integers and booleans, and is compiled for the types of each call.
 
-    ``fastmath``: allow rearranged arithmetic (True, or LLVM's flags by name). ``boundscheck``: False leaves
-    data-dependent indices unchecked; all others are checked before a launch at no cost, always. ``cache``: keep
-    compiled code for later processes, where the machine has a cache folder. ``name``: replaces the function's name.
+    A loop kernel may raise: its exceptions come through, and what it had written by then is written. Where Numba and
+    NumPy differ, it does as Numba: ``a[1:] += a[:-1]`` runs entry by entry.
+
+    ``fastmath``: allow rearranged arithmetic (True, or LLVM's flags by name). ``boundscheck``: False leaves the indices
+    of a loop kernel unchecked (else ``IndexError``); those of others are checked before a launch at no cost, always.
+    ``cache``: keep compiled code for later processes, where the machine has a cache folder. ``name``: replaces the
+    function's name.
 
     >>> import irad, numpy as np
     >>> @irad.kernel
