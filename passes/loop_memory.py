@@ -57,8 +57,9 @@ class Memory:
                 self.written |= self.of(i.operands[0])
                 if is_copy(i):
                     self.read |= self.of(i.operands[1])
-        for i in fn.instrs():
-            if is_copy(i):
+        copies = [i for i in fn.instrs() if is_copy(i)]
+        for _ in copies:  # once more for each: a chain of copies may stand in any order
+            for i in copies:
                 self._same(i)
 
     def of(self, pointer: Value) -> frozenset[Object]:
