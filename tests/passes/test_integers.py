@@ -41,7 +41,7 @@ def test_every_value_is_its_polynomial(fn: Function) -> None:
                 assert number(p, value) == int(run.values[i]), f"{i!r} is {p}"
 
 
-I, J = (Poly.atom(Atom("point", axis=d)) for d in range(2))
+POINT, OTHER = (Poly.atom(Atom("point", axis=d)) for d in range(2))
 N, K, DATA = (Poly.atom(Atom("name", n)) for n in ("T.n0", "k", "T.data"))
 FLAG = Poly.atom(Atom("truth", "flag"))
 
@@ -49,15 +49,18 @@ FLAG = Poly.atom(Atom("truth", "flag"))
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        ("%a = add i64 %.i0, 1\n %x = sub i64 %a, %k\n ret void", I + 1 - K),
-        ("%a = shl i64 %.i0, 3\n %x = or disjoint i64 %a, 1\n ret void", I * 8 + 1),
-        ("%x = mul i64 %.i0, %.i1\n ret void", I * J),
-        ("%x = xor i64 %.i0, -1\n ret void", -I - 1),
-        ("%c = icmp slt i64 %.i0, 0\n %x = select i1 %c, i64 %k, i64 7\n ret void", choose(below(I), K, I * 0 + 7)),
-        ("%x = call i64 @llvm.smax.i64(i64 %.i0, i64 0)\n ret void", choose(below(I), I * 0, I)),
-        ("%x = icmp ult i64 %.i0, %T.n0\n ret void", below(I - N) * below(-I - 1)),
-        ("%x = icmp ugt i64 %.i0, %T.n0\n ret void", below(I) + below(-I - 1) * below(N - I)),
-        ("%p = getelementptr double, ptr %T.data, i64 %.i0\n %x = ptrtoint ptr %p to i64\n ret void", DATA + I * 8),
+        ("%a = add i64 %.i0, 1\n %x = sub i64 %a, %k\n ret void", POINT + 1 - K),
+        ("%a = shl i64 %.i0, 3\n %x = or disjoint i64 %a, 1\n ret void", POINT * 8 + 1),
+        ("%x = mul i64 %.i0, %.i1\n ret void", POINT * OTHER),
+        ("%x = xor i64 %.i0, -1\n ret void", -POINT - 1),
+        (
+            "%c = icmp slt i64 %.i0, 0\n %x = select i1 %c, i64 %k, i64 7\n ret void",
+            choose(below(POINT), K, POINT * 0 + 7),
+        ),
+        ("%x = call i64 @llvm.smax.i64(i64 %.i0, i64 0)\n ret void", choose(below(POINT), POINT * 0, POINT)),
+        ("%x = icmp ult i64 %.i0, %T.n0\n ret void", below(POINT - N) * below(-POINT - 1)),
+        ("%x = icmp ugt i64 %.i0, %T.n0\n ret void", below(POINT) + below(-POINT - 1) * below(N - POINT)),
+        ("%p = getelementptr double, ptr %T.data, i64 %.i0\n %x = ptrtoint ptr %p to i64\n ret void", DATA + POINT * 8),
         ("%x = select i1 %flag, i64 1, i64 2\n ret void", -FLAG + 2),
     ],
 )
@@ -77,7 +80,7 @@ def test_a_switch_that_leads_to_a_block_twice() -> None:
       ret void"""
     fn, integers = integers_of(text)
     x = next(i for i in fn.instrs() if i.name == "x")
-    assert integers.of(x) == choose(zero(I) + zero(I - 1), K, I * 0 + 7)
+    assert integers.of(x) == choose(zero(POINT) + zero(POINT - 1), K, POINT * 0 + 7)
 
 
 @pytest.mark.parametrize(

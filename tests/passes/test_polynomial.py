@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import sys
 from itertools import product
 from pathlib import Path
@@ -14,7 +16,7 @@ from irad.passes.polynomial import MOST_TERMS, ONE, Atom, Poly, TooComplex, belo
 sys.path.insert(0, str(Path(__file__).parent))
 from index_tools import number
 
-I, J = (Poly.atom(Atom("point", axis=d)) for d in range(2))
+POINT, OTHER = (Poly.atom(Atom("point", axis=d)) for d in range(2))
 N, K = Poly.atom(Atom("name", "T.n0")), Poly.atom(Atom("name", "k"))
 
 
@@ -32,7 +34,7 @@ def trees(draw: st.DrawFn, depth: int = 3):
         if which == 4:
             c = draw(st.integers(-3, 3))
             return Poly.number(c), lambda *at: c
-        return (I, J, N, K)[which], lambda *at: at[which]
+        return (POINT, OTHER, N, K)[which], lambda *at: at[which]
     a, fa = draw(trees(depth - 1))
     if kind == "below":
         return below(a), lambda *at: int(fa(*at) < 0)
@@ -68,15 +70,15 @@ def test_what_is_put_in_the_place_of_an_index_is_put_into_tests_too(tree, other,
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (below(I), ONE - below(-I - 1)),  # i < 0, not 0 <= i
-        (below(I) * below(I), below(I)),
-        (below(I) * below(I - 1), below(I)),  # i < 0 and i < 1
-        (zero(I - 2), zero(Poly.number(2) - I)),
-        (zero(I - 2) * I, zero(I - 2) * 2),
-        (zero(I - N) * below(I), zero(I - N) * below(N)),
-        (choose(below(I), I + N, I), I + below(I) * N),
-        (choose(below(I - N), ONE, ONE), ONE),
-        (I * (J + 1) - I, I * J),
+        (below(POINT), ONE - below(-POINT - 1)),  # i < 0, not 0 <= i
+        (below(POINT) * below(POINT), below(POINT)),
+        (below(POINT) * below(POINT - 1), below(POINT)),  # i < 0 and i < 1
+        (zero(POINT - 2), zero(Poly.number(2) - POINT)),
+        (zero(POINT - 2) * POINT, zero(POINT - 2) * 2),
+        (zero(POINT - N) * below(POINT), zero(POINT - N) * below(N)),
+        (choose(below(POINT), POINT + N, POINT), POINT + below(POINT) * N),
+        (choose(below(POINT - N), ONE, ONE), ONE),
+        (POINT * (OTHER + 1) - POINT, POINT * OTHER),
         (below(Poly.number(-1)), ONE),
         (zero(Poly.number(1)), Poly()),
     ],
@@ -86,42 +88,53 @@ def test_two_spellings_have_one_form(one: Poly, other: Poly) -> None:
 
 
 def test_different_things_have_different_forms() -> None:
-    forms = [I, J, N, K, below(I), below(I - 1), below(J), zero(I), I * I, below(N - I), I * below(I)]
+    forms = [
+        POINT,
+        OTHER,
+        N,
+        K,
+        below(POINT),
+        below(POINT - 1),
+        below(OTHER),
+        zero(POINT),
+        POINT * POINT,
+        below(N - POINT),
+        POINT * below(POINT),
+    ]
     for a, b in product(forms, forms):
         assert (a == b) == (a is b)
 
 
 def test_an_index_is_no_indicator() -> None:
-    assert I * I != I
-    assert str(I * I) == "i*i"
+    assert POINT * POINT != POINT
+    assert str(POINT * POINT) == "i*i"
 
 
 def test_numbers() -> None:
     assert Poly().value == 0
-    assert (I - I).value == 0
-    assert (I - I + 3).value == 3
-    assert I.value is None
-    assert below(I).value is None
+    assert (POINT - POINT).value == 0
+    assert (POINT - POINT + 3).value == 3
+    assert POINT.value is None
+    assert below(POINT).value is None
 
 
 def test_text() -> None:
-    assert str(N - 1 + J * I) == "T.n0 + i*j - 1"
-    assert str(I * 2) == "2*i"
-    assert str(below(I - 3)) == "[i - 3 < 0]"
+    assert str(N - 1 + OTHER * POINT) == "T.n0 + i*j - 1"
+    assert str(POINT * 2) == "2*i"
+    assert str(below(POINT - 3)) == "[i - 3 < 0]"
     assert str(Poly()) == "0"
     assert str(Poly.atom(Atom("opaque", "// (a division)", serial=4))) == "// (a division)#4"
 
 
 def test_cases_are_told_from_the_rest() -> None:
-    p = I + below(I) * N
+    p = POINT + below(POINT) * N
     assert p.has_cases
-    assert p.without_cases() == I
+    assert p.without_cases() == POINT
     assert not p.without_cases().has_cases
     assert set(p.atoms()) >= {Atom("point", axis=0), Atom("name", "T.n0")}
 
 
 def test_too_many_cases_are_an_error_not_a_wait() -> None:
-    p = ONE
+    tests = (ONE + below(Poly.atom(Atom("name", f"k{k}"))) for k in range(MOST_TERMS))
     with pytest.raises(TooComplex):
-        for k in range(MOST_TERMS):
-            p = p * (ONE + below(Poly.atom(Atom("name", f"k{k}"))))
+        functools.reduce(operator.mul, tests)
