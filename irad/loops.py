@@ -101,7 +101,8 @@ class Record:
 
     def __init__(self) -> None:
         self.head = np.zeros(8, np.int64)
-        weakref.finalize(self, _free, self.head)
+        _release()  # now, rather than while objects are being dropped
+        weakref.finalize(self, _free, self.head).atexit = False
 
     @property
     def nbytes(self) -> int:

@@ -6,6 +6,8 @@ Everything is held against the oracle in both modes; where there is a closed for
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -524,6 +526,49 @@ def test_a_linear_kernel_records_nothing_per_round() -> None:
 
     assert words(linear, 10) == words(linear, 1_000) <= 4
     assert words(squares, 1_000) - words(squares, 10) == 990
+
+
+def test_arrays_of_one_call_of_two_by_a_condition() -> None:
+    def squared(x, y, first):
+        a = x if first else y
+        for i in range(a.shape[0]):
+            a[i] = a[i] * a[i]
+
+    for first in (True, False):
+        x, y = np.arange(3.0), np.arange(3.0) + 1
+        found = irad.pullback(irad.kernel(squared), x, y, first)(x=np.ones(3), y=np.ones(3))
+        assert found.x.tolist() == ([0.0, 2.0, 4.0] if first else [1.0] * 3)
+        assert found.y.tolist() == ([1.0] * 3 if first else [2.0, 4.0, 6.0])
+
+
+def test_memory_is_given_back_and_its_end_is_an_error() -> None:
+    code = """
+import gc, resource
+import numpy as np, irad
+@irad.kernel
+def squares(y, x, n):
+    for _ in range(n):
+        t = x * x
+        y[:] = t * y
+x, y = np.ones(100_000), np.ones(100_000)
+def most():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+sizes = []
+for _ in range(4):
+    irad.pullback(squares, y, x, 20)(y=np.ones_like(y))
+    gc.collect()
+    sizes.append(most())
+assert sizes[-1] - sizes[0] < 20_000, sizes  # kilobytes; a record has 30,000
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+try:
+    irad.pullback(squares, y, x, 5_000)
+except MemoryError as e:
+    print("MemoryError", e)
+"""
+    if sys.platform != "linux":
+        pytest.skip("resource limits of Linux")
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "MemoryError" in found.stdout
 
 
 def test_overlap_is_refused() -> None:

@@ -86,8 +86,13 @@ def indirect(b, a):
         b[order[i]] += a[i] * i
 
 
+def masked(b, a):
+    b[a > 1.0] = 0.5
+    b[a <= 0.8] *= a[a <= 0.8]
+
+
 ALL = [
-    recurrence, early_exit, data_dependent, slices, whole, local_arrays, in_place_chain, swapped, indirect,
+    masked, recurrence, early_exit, data_dependent, slices, whole, local_arrays, in_place_chain, swapped, indirect,
 ]  # fmt: skip
 
 

@@ -114,13 +114,7 @@ class Entries(np.ndarray):  # type: ignore[type-arg]
                 rounded[at] = self._rounded(value[at])
             plain[index] = rounded
         else:
-            number = self._rounded(value)
-            if isinstance(plain[index], np.ndarray):
-                target = plain[index]
-                for at in np.ndindex(*target.shape):
-                    target[at] = number
-            else:
-                plain[index] = number
+            plain[index] = self._rounded(value)
         self.mask[index] = True
 
     def _rounded(self, value: Any) -> Number:
