@@ -160,7 +160,7 @@ class Activity:
             lost = i.op == "load" and i.type not in ops.FLOATS and self.shadowed(i.operands[0])
             bits = i.op in ("bitcast", "insertvalue") and i.type not in ops.FLOATS and i.operands[-1] in self.values
             whole = i.op == "store" and self.shadowed(i.operands[1]) and i.operands[0].type not in ops.FLOATS
-            if lost or bits or (whole and i.operands[0].type != "i8" and not _is_zero(i.operands[0])):
+            if lost or bits or (whole and not _is_zero(i.operands[0])):
                 raise NotDifferentiableError(
                     "the bits of a number that carries a derivative are made into another number",
                     loc=i.loc,
