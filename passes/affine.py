@@ -169,6 +169,7 @@ class _Places:
     def refused(self, array: str, x: Poly, loc: Loc | None) -> IradError:
         """Why an index is not one that irad knows, in the order of what helps most."""
         extents = {f"{array}.n{d}" for d in range(self.arrays[array].rank)}
+        x = self.unwrapped(x)
         opaque = next((a.name for a in x.atoms() if a.kind in ("opaque", "truth") and a.serial >= 0), None)
         flag = next((a.name for a in x.atoms() if a.kind == "truth" and a.serial < 0), None)
         remedy = "index with a point index plus an offset that is the same for all points, as in u[i + 1, j]"
@@ -199,6 +200,14 @@ class _Places:
             what = f"is {self.spell(x)}, a multiple of the index of the point"
             remedy = "pass a strided view of the array, u[::2], and index it with i"
         return NotDifferentiableError(f"an index of '{array}' {what}", loc=loc, remedy=remedy)
+
+    def unwrapped(self, x: Poly) -> Poly:
+        """An index without what Python adds where it is negative."""
+        plain = x.without_cases()
+        rest = (x - plain).terms
+        if len(rest) == 1 and sorted(a.kind for a in rest[0][0]) == ["below", "name"]:
+            return plain
+        return x
 
     def spell(self, x: Poly) -> str:
         return spelled(str(x))

@@ -199,6 +199,26 @@ def test_old_values_are_asked_for_only_where_the_adjoint_reads_them() -> None:
     assert built.adjoint({"q", "T"}).saves == ((0, "q", "q@0"),)
 
 
+@pytest.mark.parametrize(("n", "k"), [(5, 10), (5, -11), (0, 3), (5, sys.maxsize)])
+def test_a_sum_of_a_place_outside_of_its_array_is_left_alone(n: int, k: int) -> None:
+    """No point reads ``lam[k]``: nothing may be written there, not even what was there before."""
+
+    def kernel(v, u, lam, k):
+        i = points(v)
+        if -lam.shape[0] <= k < lam.shape[0]:
+            v[i] = lam[k] * u[i]
+        else:
+            v[i] = u[i]
+
+    memory = np.full(64, 1.0)
+    memory[:20] = memory[23:] = np.uint64(0x7FF0000000000001).view(np.float64)  # a signalling NaN: adding to it shows
+    before = memory.view(np.int64).copy()
+    built = Built(kernel, (np.ones(n), np.ones(n), np.ones(3), k))
+    program = built.adjoint({"v", "u", "lam"})
+    run(program, built.values_for(program), {"v": np.ones(n), "u": np.zeros(n), "lam": memory[20:23]})
+    np.testing.assert_array_equal(memory.view(np.int64), before)
+
+
 def test_every_stage_boundary_is_a_barrier_in_reverse() -> None:
     """The adjoint of a statement reads shadows that the adjoint of the next statement has finished."""
     from irad.fd import all as every
