@@ -20,7 +20,7 @@ except ModuleNotFoundError:  # Python 3.10
 ROOT = Path(__file__).resolve().parent.parent
 
 WORDS = {"irad.errors", "irad.config", "irad.annotations", "irad.fd", "irad.domains"}
-_KERNEL = ("kernel", "specialise", "launching", "wrt", "explain", "autodiff", "pullback", "staged")
+_KERNEL = ("kernel", "specialise", "launching", "loops", "wrt", "explain", "autodiff", "pullback", "staged")
 KERNEL = {f"irad.{m}" for m in _KERNEL}
 MAY_IMPORT: dict[str, set[str]] = {
     "words": {"words"},
